@@ -1,4 +1,4 @@
-"""A chat that is kept in a file, with the Anthropic SDK making the calls."""
+"""A chat stored in a file. The Anthropic SDK makes the calls."""
 
 from anthropic import Anthropic, APIError
 

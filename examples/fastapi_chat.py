@@ -1,4 +1,4 @@
-"""A chat server for many users: each sees their own threads, answers are streamed, nothing outgrows the window."""
+"""A chat server for many users: each sees only their own threads, and answers are streamed."""
 
 from collections.abc import AsyncIterator
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""A LangChain agent whose work may be longer than the window."""
+"""A LangChain agent that can work past its context window."""
 
 from pathlib import Path
 

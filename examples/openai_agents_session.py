@@ -1,4 +1,4 @@
-"""A session of the OpenAI Agents SDK in a file, with every input fitted into the window."""
+"""A session of the OpenAI Agents SDK, stored in a file and fitted before every call."""
 
 from agents import Agent, Runner
 

@@ -1,4 +1,4 @@
-"""A chat with the OpenAI SDK that never outgrows the window."""
+"""A chat with the OpenAI SDK that never outgrows the context window."""
 
 from openai import OpenAI
 from openai.types.chat import ChatCompletionMessageParam

@@ -1,4 +1,4 @@
-"""A pydantic-ai agent whose work may be longer than the window."""
+"""A pydantic-ai agent that can work past its context window."""
 
 from pathlib import Path
 

@@ -1,11 +1,11 @@
 """Attack our own surfaces with hostile input and count what should not happen.
 
     python scripts/attack.py                                   every surface, as long as `make attack` may take
-    python scripts/attack.py formats --inputs 100000           one surface, so many inputs a row
-    python scripts/attack.py gateway --seconds 60 --seed 7     at most so long a row, on other inputs
+    python scripts/attack.py formats --inputs 100000           one surface, this many inputs per row
+    python scripts/attack.py gateway --seconds 60 --seed 7     at most this long per row, with other inputs
 
-One row a target: inputs, valid answers, clear refusals, findings. Each finding is made small and written to a file with
-the number that makes its input again. Exit code 1 if there is any.
+Prints one row per target: inputs, valid answers, clear refusals, findings. Each finding is shrunk and written to a file
+with the number that reproduces its input. The exit code is 1 if there is a finding.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # the attacks live beside the tests
+sys.path.insert(0, str(ROOT))  # the attacks are in the folder of the tests
 
 from tests.attack import fuzz_formats  # noqa: E402 - see above
 from tests.attack.fuzz_app import attack_app  # noqa: E402
@@ -29,7 +29,7 @@ NUMBERS_A_SEED = 10_000_000
 
 
 class Finding(Protocol):
-    """What should not have happened: a number, what was seen, and the body that did it."""
+    """Something that should not have happened: the input's number, what was seen, and the body that caused it."""
 
     @property
     def number(self) -> int: ...
@@ -41,7 +41,7 @@ class Finding(Protocol):
 
 @dataclass(frozen=True)
 class Target:
-    """One row: what is attacked, what becomes of each input, and how a finding is made small."""
+    """One row: what is attacked, a function that yields the outcome of each input, and one that shrinks a finding."""
 
     name: str
     outcomes: Callable[[Iterable[int]], Iterator[str | Finding]]
@@ -50,7 +50,7 @@ class Target:
 
 @dataclass
 class Row:
-    """What became of the inputs of one target."""
+    """The outcomes of one target."""
 
     name: str
     inputs: int = 0
@@ -61,7 +61,7 @@ class Row:
 
 
 def formats() -> list[Target]:
-    """The four wire formats, through `fit`."""
+    """Return the four wire formats, attacked through `fit`."""
 
     def target(fmt: str) -> Target:
         return Target(
@@ -72,16 +72,16 @@ def formats() -> list[Target]:
 
 
 def gateway() -> list[Target]:
-    """The gateway over HTTP, with a provider behind it that keeps what it is sent."""
+    """Return the attacks on the gateway over HTTP; the provider behind it keeps what it receives."""
     return [Target("bodies", attack_gateway), Target("the engine's bodies", attack_engine)]
 
 
 def app() -> list[Target]:
-    """Every route of the app's API over HTTP."""
+    """Return the attack on every route of the app's API over HTTP."""
     return [Target("requests", attack_app)]
 
 
-#: Every surface: its targets, and how many inputs each of them gets if nobody says.
+#: Each surface: its targets, and the default number of inputs per target.
 SURFACES: Mapping[str, tuple[Callable[[], list[Target]], int]] = {
     "formats": (formats, 100_000),
     "gateway": (gateway, 20_000),
@@ -90,7 +90,7 @@ SURFACES: Mapping[str, tuple[Callable[[], list[Target]], int]] = {
 
 
 def attacked(target: Target, numbers: Iterable[int], seconds: float) -> Row:
-    """Attack one target until the inputs or the seconds are over."""
+    """Attack one target until the inputs or the seconds run out."""
     row, started = Row(target.name), time.monotonic()
     for outcome in target.outcomes(numbers):
         row.inputs += 1
@@ -107,7 +107,7 @@ def attacked(target: Target, numbers: Iterable[int], seconds: float) -> Row:
 
 
 def written(surface: str, target: Target, finding: Finding, folder: Path) -> Path:
-    """Write a finding, made small, to a file of its own."""
+    """Shrink a finding and write it to a separate file."""
     small = target.shrunk(finding)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{surface}-{target.name}-{finding.number}.json"

@@ -1,11 +1,11 @@
-"""How fast a store is at the sizes that hurt: a huge session, many sessions, many messages to search.
+"""Measures a store at large sizes: a huge session, many sessions, many messages to search.
 
     python scripts/bench_store.py --engine sqlite
     python scripts/bench_store.py --engine jsonl --gigabytes 0.1 --points 50 --messages 10000 --threads 1000
     python scripts/bench_store.py --engine postgres --url postgresql://…
 
-Makes its sessions in a temporary folder, text of its own; measures each thing in a fresh process, so that nothing is
-warm but the operating system's own cache. Bytes read are what the process asked of the system (Linux only).
+Creates its sessions, with invented text, in a temporary folder. Each measurement runs in a fresh process, so that only
+the operating system's cache is warm. Bytes read are what the process asked the system for (Linux only).
 """
 
 import argparse
@@ -33,12 +33,12 @@ URLS = {"sqlite": "sqlite:///{folder}/threads.db", "jsonl": "jsonl:{folder}/thre
 OWNER, OTHER = "ada", "ben"
 QUERIES = 200
 RESULT = 100_000  # characters of a large tool result, on average
-APPENDED = 100  # entries at once
+APPENDED = 100  # entries per append
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much is made."""
+    """How much to create."""
 
     gigabytes: float
     points: int
@@ -46,11 +46,11 @@ class Size:
     threads: int
 
 
-# Text of ours: invented words, some far more frequent than others, some identifiers, some Chinese.
+# Invented text: some words are far more frequent than others, some are identifiers, some are Chinese.
 
 
 class Writer:
-    """Writes the same text again for the same seed."""
+    """Writes text; the same seed gives the same text."""
 
     def __init__(self, seed: int) -> None:
         self._dice = random.Random(0)  # the same words for every writer
@@ -61,7 +61,7 @@ class Writer:
         words += ["".join(self._dice.choices(signs, k=self._dice.randint(2, 6))) for _ in range(3_000)]
         self._dice.shuffle(words)
         self._words = words
-        # As in any language, few words are half of the text.
+        # As in any language, few words make up half of the text.
         self._weights = list(accumulate(1 / (n + 3) for n in range(len(words))))
         self._stock = " ".join(self.words(400_000))
         self._dice.seed(seed)
@@ -73,7 +73,7 @@ class Writer:
         return " ".join(self.words(count))
 
     def long_text(self, characters: int) -> str:
-        """Quickly made: pieces of a stock in a new order, with a line of its own at the front."""
+        """Return a long text quickly: a new first line, then random pieces of a stock of text."""
         pieces = [self.text(12)]
         while sum(map(len, pieces)) < characters:
             start = self._dice.randrange(len(self._stock) - 4_000)
@@ -81,7 +81,7 @@ class Writer:
         return "\n".join(pieces)
 
     def round(self, number: int) -> list[Message]:
-        """A question, a call, its large result, an answer."""
+        """Return a question, a call, its large result and an answer."""
         call = CallId(f"call_{number}")
         arguments = json.dumps({"path": f"src/{self._dice.choice(self._words)}.py", "query": self.text(5)})
         content = Text(self.long_text(self._dice.randint(RESULT // 2, 3 * RESULT // 2)))
@@ -97,7 +97,7 @@ class Writer:
 
 
 def make_huge(store: Threads, size: Size) -> Figures:
-    """One session of so many bytes, a compaction point at equal distances."""
+    """Create one session of this many bytes, with compaction points at equal distances."""
     writer = Writer(1)
     store.create("huge", owner="huge")
     store.append("huge", [Message(Role.SYSTEM, (Text(writer.text(300)),))])
@@ -116,7 +116,7 @@ def make_huge(store: Threads, size: Size) -> Figures:
 
 
 def make_many(store: Threads, size: Size) -> Figures:
-    """Many sessions with something in them that a listing must not read."""
+    """Create many sessions with content that a listing must not read."""
     writer = Writer(2)
     for number in range(size.threads):
         store.create(f"session-{number}", owner="many", title=writer.text(4))
@@ -125,7 +125,7 @@ def make_many(store: Threads, size: Size) -> Figures:
 
 
 def make_talk(store: Threads, size: Size) -> Figures:
-    """The messages of one owner in a hundred sessions, and a quarter as many of another with the same words."""
+    """Create one owner's messages in a hundred sessions, and a quarter as many of another, with the same words."""
     writer = Writer(3)
     started = time.perf_counter()
     for owner, messages in ((OWNER, size.messages), (OTHER, size.messages // 4)):
@@ -139,7 +139,7 @@ def make_talk(store: Threads, size: Size) -> Figures:
     return {"messages": size.messages, "made_s": time.perf_counter() - started}
 
 
-# Measuring, each in a process of its own
+# Measuring, each in a separate process
 
 
 def measure_open(store: Threads) -> Figures:
@@ -208,7 +208,7 @@ MEASURES: dict[str, Callable[[Threads], Figures]] = {
     "list": measure_list,
     "search": measure_search,
 }
-#: What is made, and what is measured on it.
+#: What is created, and what is measured on it.
 PARTS: dict[str, tuple[Callable[[Threads, Size], Figures], tuple[str, ...]]] = {
     "huge": (make_huge, ("open", "search huge")),
     "many": (make_many, ("list",)),
@@ -217,21 +217,21 @@ PARTS: dict[str, tuple[Callable[[Threads, Size], Figures], tuple[str, ...]]] = {
 
 
 def bytes_read() -> int:
-    """What this process has read so far, from files and the cache alike; 0 where the system does not say."""
+    """Return the bytes that this process has read so far, from disk or cache; 0 if the system does not report them."""
     counters = Path("/proc/self/io")
     found = re.search(r"rchar: (\d+)", counters.read_text()) if counters.is_file() else None
     return int(found[1]) if found else 0
 
 
 def peak_mb() -> float:
-    """The most memory that this process had; 0 where the system does not say."""
+    """Return the peak memory of this process; 0 if the system does not report it."""
     status = Path("/proc/self/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.is_file() else None
     return int(found[1]) / 1e3 if found else 0.0
 
 
 def measured(step: str, url: str) -> Figures:
-    """One measurement, in this process."""
+    """Run one measurement in this process."""
     read = bytes_read()
     started = time.perf_counter()
     with open_store(url) as store:

@@ -1,11 +1,11 @@
-"""Check every conversation in a folder: read, written back equal, accepted by each provider; with --laws, kept laws.
+"""Check each conversation in a folder: readable, written back unchanged, valid for every provider; with --laws, lawful.
 
     python scripts/check_data.py DATA_DIR                    read, round trip, four formats
     python scripts/check_data.py DATA_DIR --laws             the laws, on a few prefixes of each conversation
     python scripts/check_data.py DATA_DIR --laws --every 1 --formats all --presets all      everything; takes hours
 
-Looks at *.json, *.jsonl and both packed with gzip; files that are no conversations are counted and left alone.
-One line a failure, a table at the end; exit code 1 if anything failed.
+Reads *.json and *.jsonl, gzipped or not; files without conversations are counted and skipped. Prints one line per
+failure, then a table; the exit code is 1 if anything failed.
 """
 
 import argparse
@@ -43,7 +43,7 @@ from law_walks import Walk, walk
 ENDINGS = (".json", ".jsonl", ".json.gz", ".jsonl.gz")
 UNNAMED_MODEL = "gpt-4o"
 SHOWN_FAILURES = 200
-WIDTH_OF_A_FILE = 180  # characters, where the table does not go to a terminal
+WIDTH_OF_A_FILE = 180  # characters, if the output is not a terminal
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +58,12 @@ class Conversation:
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of one conversation."""
+    """The results of one conversation."""
 
     file: str
     name: str
     messages: int
-    #: Providers' objections before any repair, in the format it would be sent in.
+    #: Providers' objections before any repair, in the format in which it would be sent.
     before: int = 0
     warnings: int = 0
     views: int = 0
@@ -113,7 +113,7 @@ def arguments() -> argparse.Namespace:
 
 
 def conversations_in(folder: Path) -> tuple[list[Conversation], list[str]]:
-    """The conversations, and the files that hold none with the reason."""
+    """Return the conversations, and the files without any, with the reason."""
     found: list[Conversation] = []
     others: list[str] = []
     for path in sorted(path for path in folder.rglob("*") if path.name.endswith(ENDINGS) and path.is_file()):
@@ -126,7 +126,10 @@ def conversations_in(folder: Path) -> tuple[list[Conversation], list[str]]:
 
 
 def conversations_of(name: str, data: bytes) -> Iterator[Conversation]:
-    """A session or a list of messages is one conversation; otherwise each row, or each session of an export."""
+    """Yield the conversations of a file.
+
+    A session or a list of messages is one conversation; otherwise each row or each session of an export is one.
+    """
     first, *others = read_all(data)
     decoded = decode_bytes(data)
     listed: list[Json] = decoded.document if isinstance(decoded.document, list) else [decoded.document]
@@ -185,11 +188,11 @@ def keep_laws(document: Document, what: Walk, outcome: Outcome) -> None:
 
 
 def same(left: Json, right: Json) -> bool:
-    """Equal as JSON: unlike in Python, 1 is not true and not 1.0."""
+    """Return whether the values are equal as JSON: unlike in Python, 1 equals neither true nor 1.0."""
     return json.dumps(left, sort_keys=True) == json.dumps(right, sort_keys=True)
 
 
-# --- telling -------------------------------------------------------------------------------------
+# --- reporting -----------------------------------------------------------------------------------
 
 
 def report(outcomes: list[Outcome], others: list[str]) -> None:

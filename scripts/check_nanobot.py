@@ -1,11 +1,11 @@
-"""Proves with the real nanobot that it and Everlong continue each other's sessions.
+"""Proves with the real nanobot that nanobot and Everlong can continue each other's sessions.
 
     python scripts/check_nanobot.py [--version 0.3.5] [--folder DIR]
 
-Installs `nanobot-ai` into an environment of its own (kept in the folder, or in the user's cache), then: nanobot writes
-a session; Everlong continues it with messages, system text, a point and a pin; nanobot loads it, sees the summary and
-sends none of what is ours, continues and saves; Everlong reads everything back; nanobot summarises by itself, and
-Everlong reads that as a point, withdraws it and goes on; nanobot reads that too.
+Installs `nanobot-ai` into a separate environment, kept in the folder or in the user's cache. Then nanobot writes a
+session; Everlong continues it with messages, system text, a point and a pin; nanobot loads it, sees the summary, sends
+nothing of Everlong's own, continues and saves; Everlong reads everything back; nanobot writes its own summary; Everlong
+reads it as a point, withdraws it and continues; nanobot reads that too.
 """
 
 import argparse
@@ -33,7 +33,7 @@ OURS = (
 SUMMARY = Message(Role.USER, (Text("[summary] The lamp is blue."),))
 OWN_SUMMARY = "The port is 8080, says nanobot."
 
-#: Runs inside nanobot's environment: one action, told on the command line, its outcome as JSON.
+#: Runs inside nanobot's environment: one action from the command line; the result is JSON.
 PROBE = r"""
 import inspect, json, sys
 from pathlib import Path
@@ -88,7 +88,7 @@ def cache() -> Path:
 
 
 def environment(folder: Path, version: str) -> tuple[str, str]:
-    """The interpreter of an environment that has nanobot, and nanobot's version."""
+    """Return the interpreter of an environment with nanobot, and nanobot's version."""
     place = folder / (version or "newest")
     python = str(place / ("Scripts" if os.name == "nt" else "bin") / "python")
     if not Path(python).exists():
@@ -101,7 +101,7 @@ def environment(folder: Path, version: str) -> tuple[str, str]:
 
 
 class Nanobot:
-    """The real program, one process for each action."""
+    """The real program; each action runs in a new process."""
 
     def __init__(self, python: str, root: Path) -> None:
         self._python, self._root = python, root

@@ -1,6 +1,6 @@
-"""A Chromium for the tests and pictures of the app: the machine's own, else one fetched into the cache, without root.
+"""A Chromium for the app's tests and pictures: the one on this machine, else one downloaded to the cache, without root.
 
-The `CHROMIUM` variable names another one. What goes wrong is one line.
+The `CHROMIUM` variable names another one. Errors are one line.
 """
 
 import os
@@ -27,7 +27,7 @@ NAMES = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
 )
-#: Root and containers have no sandbox and little shared memory; nothing is asked of Google.
+#: Root and containers have no sandbox and little shared memory; no request may go to Google.
 FLAGS = (
     "--no-sandbox",
     "--disable-dev-shm-usage",
@@ -35,9 +35,9 @@ FLAGS = (
     "--disable-background-networking",
     "--no-first-run",
 )
-PACKAGE = "@sparticuz/chromium@147"  # a Chromium that brings its libraries; unpacked by its own code
+PACKAGE = "@sparticuz/chromium@147"  # includes its libraries; unpacks itself
 UNPACK = "import('@sparticuz/chromium').then(async (one) => console.log(await one.default.executablePath()))"
-#: Makes the package unpack its libraries too: it was made for machines that have none.
+#: Makes the package unpack its libraries too: this variable says that the machine has none.
 BARE_MACHINE = "AWS_Lambda_nodejs22.x"
 SECONDS = 600.0
 NONE = "no Chromium: install one (Debian: apt install chromium), or set CHROMIUM to the path of one"
@@ -45,14 +45,14 @@ NONE = "no Chromium: install one (Debian: apt install chromium), or set CHROMIUM
 
 @dataclass(frozen=True, slots=True)
 class Chromium:
-    """The program, and what its environment must hold."""
+    """The program, and the environment variables that it needs."""
 
     path: str
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def find_chromium(environment: Mapping[str, str]) -> Chromium:
-    """The browser to use. Raises InputError with one line."""
+    """Return the browser to use. Raises InputError with one line."""
     if named := environment.get("CHROMIUM"):
         if found := shutil.which(named):
             return Chromium(found)
@@ -65,7 +65,10 @@ def find_chromium(environment: Mapping[str, str]) -> Chromium:
 
 
 def _fetched(folder: Path, environment: Mapping[str, str]) -> Chromium:
-    """The one in the cache, fetched if it is not there yet; two that fetch at once do not meet."""
+    """Return the browser in the cache; download it if it is missing.
+
+    Two downloads at once do not disturb each other.
+    """
     chromium = Chromium(str(folder / "chromium"), {"LD_LIBRARY_PATH": str(folder / "al2023" / "lib")})
     if Path(chromium.path).is_file():
         return chromium
@@ -85,7 +88,7 @@ def _fetched(folder: Path, environment: Mapping[str, str]) -> Chromium:
         shutil.rmtree(making, ignore_errors=True)
         raise InputError(f"{NONE} (fetching one failed: {type(error).__name__})") from None
     shutil.rmtree(making / "node_modules", ignore_errors=True)
-    with suppress(OSError):  # another was faster: its folder stands
+    with suppress(OSError):  # another download was faster: its folder stays
         making.rename(folder)
     shutil.rmtree(making, ignore_errors=True)
     return chromium

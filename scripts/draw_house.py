@@ -21,7 +21,7 @@ INK = "#1d2330"
 
 
 def layers() -> list[list[str]]:
-    """The rooms of each layer, the top one first."""
+    """Return the packages of each layer, top layer first."""
     contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
         "contracts"
     ]
@@ -31,19 +31,19 @@ def layers() -> list[list[str]]:
 
 
 def source(room: str) -> Path:
-    """The file in which a room says what it is."""
+    """Return the file whose docstring describes a package."""
     folder = ROOT / "src" / "everlong" / room
     return folder / "__init__.py" if folder.is_dir() else folder.with_suffix(".py")
 
 
 def sentence(room: str) -> str:
-    """The first sentence of what a room says of itself."""
+    """Return the first sentence of a package's docstring."""
     doc = ast.get_docstring(ast.parse(source(room).read_text(encoding="utf-8"))) or ""
     return re.split(r"(?<=[.])\s", doc.replace("\n", " "), maxsplit=1)[0]
 
 
 def drawing() -> str:
-    """The whole picture as SVG."""
+    """Return the whole picture as SVG."""
     top, parts = MARGIN, []
     for index, rooms in enumerate(layers()):
         width = (WIDTH - 2 * MARGIN - GAP * (len(rooms) - 1)) / len(rooms)
@@ -66,13 +66,13 @@ def drawing() -> str:
 
 
 def box(left: float, top: float, width: float, height: float, fill: str) -> str:
-    """One room."""
+    """Draw one package."""
     place = f'x="{left:.1f}" y="{top:.1f}" width="{width:.1f}" height="{height:.1f}"'
     return f'<rect {place} rx="8" fill="{fill}" stroke="{INK}" stroke-opacity="0.25"/>'
 
 
 def words(left: float, top: float, text: str, *, size: int = 12, weight: str = "400", style: str = "normal") -> str:
-    """A line of text."""
+    """Draw a line of text."""
     font = f'font-size="{size}" font-weight="{weight}" font-style="{style}"'
     return f'<text x="{left:.1f}" y="{top:.1f}" {font} fill="{INK}">{escape(text)}</text>'
 

@@ -1,40 +1,39 @@
-"""Draws what each design document's preset sends over a conversation of 60 turns, for docs/presets.md.
+"""Draws what each preset sends over a conversation of 60 turns, for docs/presets.md, in English and Chinese.
 
-python scripts/draw_presets.py            writes docs/images/preset-NAME.svg
-python scripts/draw_presets.py --check    exits 1 if a picture is out of date
+python scripts/draw_presets.py writes docs/images/preset-NAME.svg and preset-NAME.zh.svg python scripts/draw_presets.py
+--check exits 1 if a picture is out of date
 
-The conversation is the same for all: a question a turn, an answer of about 1,000 tokens, and in every third turn two
-files of about 2,000 tokens that a tool reads. The engine plays it with scripted models in a window of 64,000 tokens.
+All presets get the same conversation: in each turn a question and an answer of about 1,000 tokens, and in every third
+turn a tool reads two files of about 2,000 tokens. The engine plays it with scripted models in a window of 64,000
+tokens.
 """
 
 import asyncio
 import json
 import random
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import takewhile
-from pathlib import Path
 
 from everlong import Message, Role, Text
 from everlong.core import CallId, EventKind, ToolResult
 from everlong.engine import Author, Call, Engine, Finished, Settings, Summaries, converse
 from everlong.llm import Answer, ReceivedRequest, ScriptedModel, Step
 from everlong.store import MemoryThreads
+from picture import LANGUAGES, Picture, file_name, number, update
 
-ROOT = Path(__file__).resolve().parent.parent
-IMAGES = ROOT / "docs" / "images"
-PRESETS = ("nanobot", "nanobot-v3", "static-buffer", "chatbox", "simple")
+PRESETS = ("auto", "nanobot", "nanobot-v3", "static-buffer", "chatbox", "simple")
 TURNS, WINDOW, TALLEST = 60, 64_000, 80_000
 THREAD, MODEL = "talk", "gpt-4o"
 WORDS = ("harbour", "lantern", "copper", "meadow", "signal", "winter", "bridge", "kettle", "orchard", "paper", "river")
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 880, 300, 64, 20, 40, 44  # pixels
-INK, GREY, BLUE, RED = "#1d2330", "#9aa3b2", "#2a6fdb", "#c0392b"
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 1_000, 330, 64, 190, 62, 44  # pixels
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One turn: the tokens of its last request, of all that was said until then, and the summaries written after it."""
+    """One turn: the tokens of its last request and of the conversation so far, and the summaries written by then."""
 
     sent: int
     said: int
@@ -42,13 +41,13 @@ class Turn:
 
 
 def words(count: int, seed: str) -> str:
-    """So many words, the same for the same seed."""
+    """Return this many words, the same for the same seed."""
     chosen = random.Random(seed)
     return " ".join(f"{chosen.choice(WORDS)}{chosen.randrange(1_000)}" for _ in range(count))
 
 
 def talks(asked: ReceivedRequest) -> Step:
-    """Answer a question; in every third turn two files are read before."""
+    """Answer a question; in every third turn, read two files first."""
     last = next(at for at in range(len(asked.messages) - 1, -1, -1) if asked.messages[at].role is Role.USER)
     turn = int(asked.messages[last].text.rpartition(" ")[2])
     read = sum(bool(message.results) for message in asked.messages[last:])
@@ -58,7 +57,7 @@ def talks(asked: ReceivedRequest) -> Step:
 
 
 def summarises(_: ReceivedRequest) -> Step:
-    """Say in every style what the conversation is about."""
+    """Return a summary of the conversation that suits every style."""
     said = "The user asks for page after page of the plans."
     context = dict.fromkeys(("context", "ongoing_context", "current_state"), said)
     return Answer(text=json.dumps({**context, "what_happened": [said], "finished_tasks": [said]}))
@@ -84,7 +83,7 @@ async def play(preset: str) -> list[Turn]:
 
 
 async def answered(engine: Engine, model: ScriptedModel, turn: int) -> None:
-    """Let the model answer, with the results of its calls."""
+    """Let the model answer, and give it the results of its calls."""
     for step in range(3):
         replies = [reply async for reply in converse(engine, model, THREAD, Call(model=MODEL, max_tokens=4_096))]
         last = replies[-1]
@@ -97,71 +96,74 @@ async def answered(engine: Engine, model: ScriptedModel, turn: int) -> None:
         await engine.append(THREAD, [Message(Role.TOOL, (result,)) for result in results])
 
 
-def drawing(preset: str, turns: list[Turn]) -> str:
-    """The picture of one preset as SVG."""
-    parts = [line(WINDOW, "window 64,000", GREY)]
-    parts += [
-        label(LEFT - 8, height(tokens) + 4, f"{tokens // 1_000}k", anchor="end") for tokens in (0, 20_000, 40_000)
-    ]
-    parts += [label(across(turn), HEIGHT - BOTTOM + 18, str(turn), anchor="middle") for turn in (1, *range(10, 61, 10))]
-    parts.append(path([turn.said for turn in turns], GREY, 1.5))
-    parts.append(path([turn.sent for turn in turns], BLUE, 2.5))
-    marks = [at for at in range(1, TURNS + 1) if turns[at - 1].summaries > (turns[at - 2].summaries if at > 1 else 0)]
-    parts += [
-        f'<circle cx="{across(at):.1f}" cy="{height(turns[at - 1].sent):.1f}" r="4.5" fill="{RED}"/>' for at in marks
-    ]
-    told = f"{preset}: tokens of the request in each of {TURNS} turns (blue) and of all that was said (grey)"
-    parts.append(label(LEFT, 22, told + (", summaries written (red)" if marks else ""), size=13))
-    parts.append(label(across(TURNS), HEIGHT - 8, "turn", anchor="end"))
-    size = f'width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}"'
-    ground = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>'
-    font = 'font-family="Helvetica, Arial, sans-serif"'
-    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {font}>\n{ground}\n' + "\n".join(parts) + "\n</svg>\n"
+def drawing(preset: str, turns: list[Turn], language: int) -> str:
+    """Draw what a preset sends in each turn, next to the whole conversation."""
+    title = (f"{preset}: what it sends in each of {TURNS} turns", f"{preset}：{TURNS} 轮对话，每轮发送多少")
+    picture = Picture(WIDTH, HEIGHT, title, language=language)
+    picture.text((24, 36), title, size=18, bold=True)
+    for tokens in (0, 20_000, 40_000, 60_000, TALLEST):
+        picture.line((LEFT, height(tokens)), (WIDTH - RIGHT, height(tokens)), "grid")
+        picture.text(
+            (LEFT - 10, height(tokens) + 5),
+            f"{tokens // 1_000}k" if tokens else "0",
+            colour="muted",
+            size=14,
+            anchor="end",
+        )
+    for turn in (1, *range(10, TURNS + 1, 10)):
+        words = (f"turn {turn}", f"第 {turn} 轮")
+        picture.text((across(turn), HEIGHT - BOTTOM + 24), words, colour="muted", size=14, anchor="middle")
+    picture.line((LEFT, height(WINDOW)), (WIDTH - RIGHT, height(WINDOW)), "red", width=1.5, dashes="6 4")
+    end = WIDTH - RIGHT + 14
+    picture.text((end, height(WINDOW) + 5), (f"window: {number(WINDOW)}", f"窗口：{number(WINDOW)}"), colour="red")
+    whole = path([turn.said for turn in turns])
+    words = (f"conversation: {number(turns[-1].said)}", f"整个对话：{number(turns[-1].said)}")
+    picture.curve(whole, "orange", width=2)
+    picture.text((whole[-1][0] + 10, height(TALLEST) + 2), words, colour="orange")
+    sent = path([turn.sent for turn in turns])
+    picture.area([(sent[0][0], height(0)), *sent, (sent[-1][0], height(0))], "blue", opacity=0.15)
+    picture.curve(sent, "blue")
+    picture.text(
+        (end, sent[-1][1] + 5), (f"sent: {number(turns[-1].sent)}", f"发送：{number(turns[-1].sent)}"), colour="blue"
+    )
+    written = [0, *(turn.summaries for turn in turns)]
+    marks = [at for at in range(1, TURNS + 1) if written[at] > written[at - 1]]
+    for at in marks:
+        picture.dot((across(at), height(turns[at - 1].sent)), 5.5, "green")
+    if marks:
+        words = (f"{len(marks)} summaries", f"{len(marks)} 次摘要") if len(marks) > 1 else ("one summary", "1 次摘要")
+        picture.dot((end + 5, sent[-1][1] + 27), 5.5, "green")
+        picture.text((end + 16, sent[-1][1] + 32), words, colour="green")
+    return picture.svg()
 
 
 def across(turn: int) -> float:
-    """Where a turn stands."""
+    """Return the horizontal place of a turn."""
     return LEFT + (turn - 1) * (WIDTH - LEFT - RIGHT) / (TURNS - 1)
 
 
 def height(tokens: int) -> float:
-    """Where so many tokens stand."""
+    """Return the vertical place of a number of tokens."""
     return HEIGHT - BOTTOM - tokens * (HEIGHT - TOP - BOTTOM) / TALLEST
 
 
-def path(values: list[int], colour: str, width: float) -> str:
-    """A line through one value a turn."""
-    # What is taller than the picture leaves it; a flat line at its top would say something else.
-    shown = takewhile(lambda place: place[1] <= TALLEST, enumerate(values, 1))
-    points = " ".join(f"{across(at):.1f},{height(value):.1f}" for at, value in shown)
-    return f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
+def path(values: list[int]) -> list[tuple[float, float]]:
+    """Return the places of a line with one value per turn."""
+    # The line ends at the first value above the picture; a flat line along the top would be misleading.
+    return [(across(at), height(value)) for at, value in takewhile(lambda it: it[1] <= TALLEST, enumerate(values, 1))]
 
 
-def line(tokens: int, name: str, colour: str) -> str:
-    """A dashed line at so many tokens, and what it is."""
-    place = f'x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{height(tokens):.1f}" y2="{height(tokens):.1f}"'
-    return f'<line {place} stroke="{colour}" stroke-dasharray="5 4"/>\n' + label(LEFT + 6, height(tokens) - 5, name)
-
-
-def label(left: float, top: float, text: str, *, size: int = 12, anchor: str = "start") -> str:
-    """A line of text."""
-    return f'<text x="{left:.1f}" y="{top:.1f}" font-size="{size}" text-anchor="{anchor}" fill="{INK}">{text}</text>'
+def pictures() -> Iterator[tuple[str, str]]:
+    """Yield every picture with the name of its file."""
+    for preset in PRESETS:
+        turns = asyncio.run(play(preset))
+        for language in LANGUAGES:
+            yield file_name(f"preset-{preset}", language), drawing(preset, turns, language)
 
 
 def main() -> int:
     """Write the pictures, or say whether they are up to date."""
-    stale = 0
-    for preset in PRESETS:
-        turns = asyncio.run(play(preset))
-        picture, place = drawing(preset, turns), IMAGES / f"preset-{preset}.svg"
-        if "--check" in sys.argv[1:]:
-            stale += not place.is_file() or place.read_text(encoding="utf-8") != picture
-            continue
-        place.write_text(picture, encoding="utf-8")
-        sizes = [turn.sent for turn in turns]
-        print(f"{preset}: at most {max(sizes):,}, at the end {sizes[-1]:,} of {turns[-1].said:,}", end="; ")
-        print(f"{turns[-1].summaries} summaries")
-    return int(stale > 0)
+    return update(pictures(), check="--check" in sys.argv[1:])
 
 
 if __name__ == "__main__":

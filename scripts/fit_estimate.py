@@ -1,15 +1,15 @@
-"""Fits the chances of `everlong.tokens.estimates` to texts, and shows how far off they are on other texts.
+"""Fits the weights of `everlong.tokens.estimates` to texts, and shows their error on other texts.
 
     python scripts/fit_estimate.py CORPUS_DIR [--write] [--earlier FILE]
 
-CORPUS_DIR/<class>/fit/*.txt is learned from, CORPUS_DIR/<class>/held/*.txt only measured. One file is
-one source; its messages are separated by form feeds, and what is longer than 8 000 characters is cut.
-Needs numpy. `--write` replaces the shipped weights. The vocabulary `claude` has no tokenizer to count
-with: `--earlier` names a file of class n-gram weights for it and o200k, from which its ratio to o200k is
-taken; without it the shipped weights of `claude` stay.
+CORPUS_DIR/<class>/fit/*.txt is for learning, CORPUS_DIR/<class>/held/*.txt only for measuring. One file is
+one source; form feeds separate its messages, and messages of more than 8 000 characters are cut. Needs numpy.
+`--write` replaces the shipped weights. The vocabulary `claude` has no public tokenizer: its counts are those of
+o200k times a ratio, which comes from the n-gram weights in the `--earlier` file; without that file the shipped
+weights of `claude` stay.
 
-Sources of the shipped weights, learned | measured. None of their text is in the repository; what is free for
-research only was never learned from.
+Sources of the shipped weights, learned | measured. None of their text is in the repository; texts that are free
+only for research were never learned from.
 - english, chat: Claude Code sessions, Debian reference, manual pages | pi, tau-bench and SWE-agent
   sessions, LoCoMo (measured only), Debian FAQ
 - python: standard library | mypy, hypothesis, rich, pygments, pytest, pip, setuptools, TRAIL
@@ -56,16 +56,16 @@ from everlong.tokens import (
 )
 
 WEIGHTS = Path(__file__).parents[1] / "src/everlong/tokens/weights.json"
-SHORTEST, LONGEST = 100, 8_000  # characters of a message
+SHORTEST, LONGEST = 100, 8_000  # characters per message
 COUNTED = tuple(name for name in ESTIMATED if name != "claude")
-JUNK_SHARE = 0.1  # of what a class of the corpus weighs
+JUNK_SHARE = 0.1  # of the weight of a corpus class
 JUNK_MESSAGES = 150
-ROUNDS = 400  # the loss no longer moves after about 300
-PULL = 3e-6  # towards the mean chance of the same kinds of bytes; decides where a pair is rare
+ROUNDS = 400  # the loss stops changing after about 300
+PULL = 3e-6  # towards the mean chance of the same kinds of bytes; matters only for rare pairs
 
-Array = Any  # numpy is not installed where types are checked
+Array = Any  # the type checker runs without numpy
 
-#: Coarser than the classes: a pair that was hardly seen behaves like its kind.
+#: Coarser than the classes: a rare pair behaves like its kind.
 KINDS: tuple[bytes, ...] = (
     *(b"aeiou", b"bcdfghlmnprsty", b"jkqvwxz", b"AEIOU", b"BCDFGHLMNPRSTY", b"JKQVWXZ", b"0123456789"),
     *(
@@ -84,7 +84,7 @@ KINDS: tuple[bytes, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One text with its class, its source, and whether it is only measured."""
+    """One text with its class and its source; `held`: only measured, not learned from."""
 
     kind: str
     source: str
@@ -92,7 +92,7 @@ class Message:
     text: str
 
 
-# What no one writes but tools put out, made here: the estimate has to hold there too.
+# Generated texts that no person writes but tools print: the estimate must be right there too.
 
 
 def _of(alphabet: Sequence[str]) -> Callable[[random.Random, int], str]:
@@ -162,7 +162,7 @@ JUNK: Mapping[str, Callable[[random.Random, int], str]] = {
 
 
 def junk() -> Iterator[Message]:
-    """Generated messages: other dice for those that are only measured."""
+    """Yield generated messages; those that are only measured have another random seed."""
     for kind, make in JUNK.items():
         for held in (False, True):
             dice = random.Random(f"{kind} {held}")
@@ -172,7 +172,7 @@ def junk() -> Iterator[Message]:
 
 
 def corpus(root: Path) -> Iterator[Message]:
-    """The messages of a directory laid out as this script's first lines say."""
+    """Yield the messages of a folder with the layout that this script's first lines describe."""
     for path in sorted(root.glob("*/*/*.txt")):
         if path.parent.name not in ("fit", "held"):
             continue
@@ -183,7 +183,7 @@ def corpus(root: Path) -> Iterator[Message]:
 
 
 def cut(text: str, dice: random.Random) -> Iterator[str]:
-    """A text as messages; long ones in pieces of random length."""
+    """Yield a text as messages; a long text in pieces of random length."""
     at = 0
     while at < len(text):
         size = len(text) if len(text) <= LONGEST else int(SHORTEST * (LONGEST / SHORTEST) ** dice.random())
@@ -193,7 +193,7 @@ def cut(text: str, dice: random.Random) -> Iterator[str]:
 
 
 class PairCounts:
-    """How often each pair of classes stands in each message: a sparse matrix of messages by pairs."""
+    """How often each pair of classes occurs in each message: a sparse matrix of messages by pairs."""
 
     def __init__(self, texts: Sequence[str]) -> None:
         found = [self._pairs(text) for text in texts]
@@ -209,23 +209,23 @@ class PairCounts:
         return found
 
     def times(self, chances: Array) -> Array:
-        """The expected token ends of each message."""
+        """Return the expected number of token ends in each message."""
         return np.add.reduceat(self.counts * chances[self.columns], self.starts)
 
     def spread(self, rows: Array) -> Array:
-        """The transposed product: what each message says, added up for each pair."""
+        """Return the transposed product: the messages' values, summed for each pair."""
         weighted = self.counts * np.repeat(rows, self.lengths)
         return np.bincount(self.columns, weighted, len(CLASSES) ** 2)
 
 
 def kinds_of_pairs() -> Array:
-    """For each pair of classes the number of its pair of kinds."""
+    """Return, for each pair of classes, the number of its pair of kinds."""
     of_class = [next(at for at, kind in enumerate(KINDS) if members[0] in kind) for members in CLASSES]
     return (np.array(of_class)[:, None] * len(KINDS) + np.array(of_class)[None, :]).ravel()
 
 
 def fit(pairs: PairCounts, target: Array, real: Array, share: Array) -> Array:
-    """The chances, each in [0, 1], with the least relative error (accelerated projected gradient)."""
+    """Return the chances, each in [0, 1], with the least relative error (accelerated projected gradient)."""
     weight = share / real**2
     kinds = kinds_of_pairs()
     mass = pairs.spread(weight * pairs.times(np.ones(len(kinds))))
@@ -251,7 +251,10 @@ def fit(pairs: PairCounts, target: Array, real: Array, share: Array) -> Array:
 
 
 def shares(messages: Sequence[Message]) -> Array:
-    """What each message weighs: classes equal, sources by the root of their size, junk little, held ones nothing."""
+    """Return the weight of each message.
+
+    Classes have equal weight, junk has little, held messages have none; sources weigh by the square root of their size.
+    """
     sizes = Counter((message.kind, message.source) for message in messages if not message.held)
     totals: dict[str, float] = {}
     for (kind, _), size in sizes.items():
@@ -268,7 +271,7 @@ def shares(messages: Sequence[Message]) -> Array:
 
 
 def repeats(vocabulary: str) -> dict[str, str]:
-    """How many of a character fill a token -> all the characters of which that is true."""
+    """Return how many repetitions of a character fill a token -> the characters with that number."""
     found: dict[str, str] = {}
     for character in REPEATABLE:
         many = f"{4_096 / count_exact(vocabulary, character * 4_096):.3g}"
@@ -277,13 +280,13 @@ def repeats(vocabulary: str) -> dict[str, str]:
 
 
 def outside_pairs(messages: Sequence[Message], many: Mapping[str, str]) -> Array:
-    """The tokens that pairs do not see: the first one, and those of long runs."""
+    """Return the tokens that pairs do not cover: the first one, and those of long runs."""
     of = {character: float(count) for count, characters in many.items() for character in characters}
     return np.array([1 + run_tokens(shorten_runs(message.text)[1], of) for message in messages])
 
 
 def earlier_estimate(weights: Mapping[str, float], text: str) -> float:
-    """The estimate that came before this one: counted n-grams of coarse classes, times weights."""
+    """Return the previous kind of estimate: counts of n-grams of coarse classes, times weights."""
     table = bytearray(b"." * 128 + b"\x80" * 64 + b"\xd0" * 32 + b"\xe0\xe0\xe2\xe3" + b"\xe4" * 6 + b"\xea" * 4)
     table += b"\xef\xef" + b"\xf0" * 16
     table[0xC0:0xC4] = b"\xc2\xc2\xc2\xc3"
@@ -294,9 +297,10 @@ def earlier_estimate(weights: Mapping[str, float], text: str) -> float:
 
 
 def claude_counts(messages: Sequence[Message], real: Mapping[str, Array], earlier: Path) -> Array:
-    """What `claude` would count: o200k times the ratio of the earlier estimates, or cl100k where that makes no sense.
+    """Return estimated counts for `claude`: o200k times the ratio of the earlier estimates.
 
-    Tried on vocabularies that can be counted: within 4 % on the mean, 95 of 100 messages within 4 to 15 %.
+    Where that ratio is implausible, cl100k's count is used. On vocabularies that can be counted, the mean was within 4
+    %, and 95 of 100 messages were within 4 to 15 %.
     """
     weights = json.loads(earlier.read_text())
     counts = real["cl100k_base"].copy()
@@ -308,7 +312,10 @@ def claude_counts(messages: Sequence[Message], real: Mapping[str, Array], earlie
 
 
 def report(messages: Sequence[Message], figures: Mapping[str, tuple[Array, Array]]) -> None:
-    """Per class and vocabulary, measured sources only: mean signed error and 95th percentile of the absolute, in %."""
+    """Print, per class and vocabulary, the mean signed error and the 95th percentile of the absolute error, in %.
+
+    Only measured sources count.
+    """
     print(f"{'held':18}{'n':>5}  " + "".join(f"{name:>15}" for name in figures))
     for kind in dict.fromkeys(message.kind for message in messages):
         chosen = np.array([message.held and message.kind == kind for message in messages])
@@ -320,7 +327,7 @@ def report(messages: Sequence[Message], figures: Mapping[str, tuple[Array, Array
 
 
 def speed(messages: Sequence[Message]) -> None:
-    """MB of UTF-8 for a second of processor time, per class, with the shipped weights."""
+    """Print the MB of UTF-8 per second of CPU time, per class, with the shipped weights."""
     for kind in dict.fromkeys(message.kind for message in messages):
         texts = [message.text for message in messages if message.held and message.kind == kind]
         started = time.process_time()

@@ -1,7 +1,7 @@
-"""Walks through one conversation that keep an eye on the laws: views from scratch, and a view that grows.
+"""Walks through one conversation that check the laws: on views from scratch, and on a view that grows.
 
-Every prefix that is looked at is cut to several budgets. The growing walk asks at every point where a client
-would, and hands each view on to the next.
+Every chosen prefix is cut to several budgets. The growing walk makes a view wherever a client would send a request, and
+passes each view to the next.
 """
 
 from collections.abc import Iterator
@@ -16,9 +16,9 @@ from laws import Broken, broken_laws, differs, moved_prefix, requests
 
 __all__ = ["BUDGETS", "Found", "Walk", "walk"]
 
-BUDGETS = (2_000, 8_000, 32_000)  # tokens, and half of the model's window
-USUAL_PREFIXES = 3  # of each conversation, unless told otherwise
-FEWEST_SAVED = 0.5  # law 7: each further try may have this much of the last one
+BUDGETS = (2_000, 8_000, 32_000)  # tokens; `walk` adds half of the model's window
+USUAL_PREFIXES = 3  # per conversation, unless `every` is set
+FEWEST_SAVED = 0.5  # law 7: the second attempt gets this share of the first one's tokens
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Found:
 
 @dataclass(slots=True)
 class Walk:
-    """What to look at, and what was seen."""
+    """What to check, and what was found."""
 
     preset: Preset
     formats: tuple[str, ...]
@@ -44,18 +44,18 @@ class Walk:
     found: list[Found] = field(default_factory=list)
 
     def wish(self, fmt: str, limit: int, *, deep: bool = False) -> ViewOptions:
-        """A cut goes to the limit, or with `deep` as far as the preset says."""
+        """Return the options of a view. A cut goes down to the limit, with `deep` to half of it."""
         counter = counter_for(self.model)
         target = limit // 2 if deep else limit
         context = window(self.model).context
         return ViewOptions(counter=counter, limit=limit, target=target, preset=self.preset, window=context, fmt=fmt)
 
     def note(self, broken: Iterator[Broken] | list[Broken], length: int, wish: ViewOptions) -> None:
-        """Keep what was found."""
+        """Record broken laws."""
         self.found += [Found(each, length, wish.fmt, wish.limit) for each in broken]
 
     def view(self, history: History, wish: ViewOptions, previous: View | None = None) -> View | None:
-        """The view; None if the budget is impossible, which must be said in figures."""
+        """Return the view; None if the budget is impossible, which the error must show with figures."""
         self.views += 1
         try:
             return view_of(history, wish, previous)
@@ -67,7 +67,7 @@ class Walk:
 
 
 def walk(history: History, what: Walk) -> None:
-    """Both walks, in every format and budget."""
+    """Do both walks, in every format and budget."""
     budgets = (*BUDGETS, window(what.model).context // 2)
     points = _prefixes(len(history), what.every)
     for fmt in what.formats:
@@ -94,7 +94,7 @@ def _from_scratch(history: History, wish: ViewOptions, what: Walk) -> None:
 
 
 def _shrinking(history: History, view: View, wish: ViewOptions, what: Walk) -> None:
-    """Law 7: asked for less, it is smaller or says why it cannot be."""
+    """Check law 7: with a smaller limit, the view is smaller or an error says why not."""
     smaller = what.wish(wish.fmt, int(view.tokens * FEWEST_SAVED))
     after = what.view(history, smaller) if smaller.limit else None
     if after is not None and after.tokens >= view.tokens:
@@ -102,7 +102,7 @@ def _shrinking(history: History, view: View, wish: ViewOptions, what: Walk) -> N
 
 
 def _growing(history: History, wish: ViewOptions, what: Walk) -> None:
-    """Law 6 at every request, the other laws now and then."""
+    """Check law 6 at every request, and the other laws at some of them."""
     asked = requests(history)
     looked_at = set(asked[:: what.every or max(1, len(asked) // USUAL_PREFIXES)])
     before: View | None = None

@@ -1,7 +1,7 @@
-"""The laws of DESIGN as checks of a view: what is broken, one line each. Used on real data and in the property tests.
+"""The laws of DESIGN as checks of a view: one line per broken law. Used on real data and in the property tests.
 
-Looks only at what a caller sees: the history that was given and the view that came out. Law 3 asks the providers'
-validators; nothing here knows how a step works.
+Checks only what a caller sees: the given history and the resulting view. Law 3 uses the providers' validators; nothing
+here knows how a step works.
 """
 
 import json
@@ -21,8 +21,8 @@ from everlong.core import (
     Role,
     Text,
     ToolResult,
-    encode,
     head_length,
+    message_ref,
     pairs_of,
     part_content,
     protected,
@@ -37,28 +37,28 @@ __all__ = ["Broken", "broken_laws", "differs", "moved_prefix", "payload_items", 
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """A law that a view does not keep."""
+    """A law that a view breaks."""
 
     law: int
     said: str
 
 
 def broken_laws(view: View, wish: ViewOptions) -> list[Broken]:
-    """Laws 2, 3, 4, 5 and 9, which one view must keep by itself."""
+    """Return the broken ones of laws 2, 3, 4, 5 and 9, which concern a single view."""
     checks = ((2, _too_large), (3, _refused), (4, _touched), (5, _lost), (9, _unexplained))
     return [Broken(law, said) for law, check in checks for said in check(view, wish)]
 
 
 def requests(history: Sequence[Message]) -> list[int]:
-    """The lengths at which a client asks the model: all calls answered, and the assistant to speak next."""
+    """Return the lengths at which a client asks the model: all calls are answered, and the assistant speaks next."""
     answers = {pair.result[0] for pair in pairs_of(history)}
     return [cut for cut in safe_cuts(history) if cut and (history[cut - 1].role is Role.USER or cut - 1 in answers)]
 
 
 def moved_prefix(before: View, after: View, fmt: str, *, in_bytes: bool = True) -> Iterator[Broken]:
-    """Law 6: unless there was a cut, the later request starts with the bytes of the earlier one.
+    """Check law 6: without a cut, the later request starts with the bytes of the earlier one.
 
-    Without `in_bytes` the messages are compared and not what is sent for them, which is faster.
+    Without `in_bytes`, messages are compared instead of their bytes, which is faster.
     """
     if after.compactions > before.compactions:
         return
@@ -69,13 +69,13 @@ def moved_prefix(before: View, after: View, fmt: str, *, in_bytes: bool = True) 
         return
     old, new = payload_items(before.messages, fmt), payload_items(after.messages, fmt)
     at = _first_difference(old, new)
-    # The last item may go on: some providers want neighbours of one side in one item.
+    # The last item may grow: some providers want neighbouring messages of one role in one item.
     if at < len(old) and not (at == len(old) - 1 and at < len(new) and new[at].startswith(old[at].rstrip("]}"))):
         yield Broken(6, f"item {at} has other bytes, without a cut")
 
 
 def differs(one: View, other: View) -> Iterator[Broken]:
-    """Law 8: the same history and wish give the same view."""
+    """Check law 8: the same history and options give the same view."""
     if one.messages != other.messages:
         yield Broken(8, f"message {_first_difference(one.messages, other.messages)} differs the second time")
     elif (one.edits, one.tokens) != (other.edits, other.tokens):
@@ -83,9 +83,9 @@ def differs(one: View, other: View) -> Iterator[Broken]:
 
 
 def payload_items(messages: History, fmt: str) -> list[JsonText]:
-    """The request as bytes that a provider's cache would compare: everything in front, then item by item.
+    """Return a request as the bytes that a provider's cache compares: what precedes the messages, then each item.
 
-    Cache marks are not compared: they move to the end with each request, and providers look past them.
+    Cache marks are not compared: they move to the end with each request, and providers ignore them.
     """
     marks, payload = FORMATS[fmt].marks, FORMATS[fmt].write_history(messages)
     payload = dict(payload if marks is None else marks.remove(payload))
@@ -110,7 +110,7 @@ def _too_large(view: View, wish: ViewOptions) -> Iterator[str]:
 
 def _refused(view: View, wish: ViewOptions) -> Iterator[str]:
     if not view.history:
-        return  # nothing was asked, and nothing is made up
+        return  # no history: nothing to send, and nothing may be invented
     for problem in problems(wish.fmt, FORMATS[wish.fmt].write_history(view.messages))[:3]:
         yield f"{wish.fmt}: {problem}"
 
@@ -118,12 +118,12 @@ def _refused(view: View, wish: ViewOptions) -> Iterator[str]:
 # --- 4 -------------------------------------------------------------------------------------------
 
 
-#: What stays in place, cut where it is too large.
+#: Protected messages that keep their place, but may be shortened if they are too large.
 MAY_BE_CUT = (Protection.UNREAD, Protection.TASK, Protection.CONTEXT)
 
 
 def _touched(view: View, wish: ViewOptions) -> Iterator[str]:
-    """What the provider would refuse is repaired whatever it is; everything else that is protected stands."""
+    """Check law 4: protected messages stay, except for repairs of what the provider would refuse."""
     refused = {edit.at for edit in repair_history(view.history, wish.fmt).edits}
     edited = {edit.at: edit for edit in view.edits if edit.action is not Action.INSERT}
     sent = set(view.messages)
@@ -147,12 +147,12 @@ def _touched(view: View, wish: ViewOptions) -> Iterator[str]:
 
 
 def _payload(message: Message, fmt: str) -> JsonText:
-    """The message as bytes of a request."""
+    """Return the message as bytes of a request."""
     return json.dumps(FORMATS[fmt].write_history((message,)))
 
 
 def _refused_alone(message: Message, fmt: str) -> bool:
-    """Whether the provider would not take it in any company, or nothing of it can be said to it."""
+    """Return whether the provider would refuse the message in any context, or its format cannot express any of it."""
     company = (message, Message(Role.USER, (Text("hello"),)))
     return message not in repair_history(company, fmt).messages or FORMATS[fmt].write_history((message,)) == FORMATS[
         fmt
@@ -160,7 +160,7 @@ def _refused_alone(message: Message, fmt: str) -> bool:
 
 
 def _stands_in_other_words(message: Message, sent: History, fmt: str) -> bool:
-    """Whether the same bytes are sent for another value, or all its parts stand side by side in one message."""
+    """Return whether a sent message has the same bytes, or contains all parts of this one next to each other."""
     payload = _payload(message, fmt)
     parts, size = [_bare(part) for part in message.parts], len(message.parts)
     for other in sent:
@@ -172,7 +172,7 @@ def _stands_in_other_words(message: Message, sent: History, fmt: str) -> bool:
 
 
 def _answered(message: Message, sent: History) -> bool:
-    """Whether every call that its results answer is still answered."""
+    """Return whether every call that its results answer is still answered."""
     answered = {result.call for other in sent for result in other.results}
     return all(result.call in answered for result in message.results)
 
@@ -185,7 +185,7 @@ def _bare(part: Part) -> Part:
 
 
 def _lost(view: View, _wish: ViewOptions) -> Iterator[str]:
-    """Every message is sent as it was, or an edit's reference is the hash of its original bytes."""
+    """Check law 5: each message is sent unchanged, or an edit's reference is the hash of its original bytes."""
     edits: dict[int, list[Edit]] = {}
     for edit in view.edits:
         if edit.action is not Action.INSERT:
@@ -196,7 +196,7 @@ def _lost(view: View, _wish: ViewOptions) -> Iterator[str]:
             yield f"an edit of message {at}, which is not in the history"
             continue
         message = view.history[at]
-        whole = ref_of(encode(message))
+        whole = message_ref(message)
         if any(change.ref == whole for change in changes):
             continue
         yield from _lost_parts(at, message, changes, view.messages)
@@ -217,13 +217,13 @@ def _lost_parts(at: int, message: Message, changes: list[Edit], sent: History) -
 
 
 def _of_inner(change: Edit, message: Message) -> bool:
-    """A picture inside a result has a reference of its own."""
+    """Return whether the edit is of content inside a result, such as a picture, which has its own reference."""
     part = message.parts[change.part or 0]
     return isinstance(part, ToolResult) and any(change.ref == ref_of(part_content(inner)) for inner in part.content)
 
 
 def _out_of_order(view: View, edited: set[int]) -> Iterator[str]:
-    """Unedited messages must all be sent, in order."""
+    """Check that all unedited messages are sent, in order."""
     sent = iter(view.messages)
     for at, message in enumerate(view.history):
         if at not in edited and not any(other is message or other == message for other in sent):
@@ -267,7 +267,7 @@ def _odd(edit: Edit) -> Iterator[str]:
 
 
 def _unannounced(view: View) -> Iterator[str]:
-    """Messages that are sent and were not given: each needs an edit that says where it comes from."""
+    """Check that each sent message that is not in the history has an edit that explains it."""
     changed = {edit.at for edit in view.edits if edit.action in (Action.SHORTEN, Action.DROP)}
     if any(edit.action is Action.REPAIR for edit in view.edits):
         return  # a repair may split and join messages

@@ -1,10 +1,12 @@
 """Locks every package that `make run` and `make test` install, by version and hash (`make lock`).
 
-python scripts/lock.py    writes requirements/*.txt and the page's package-lock.json anew, with the newest versions
+python scripts/lock.py writes requirements/*.txt and the page's package-lock.json with the newest versions python
+scripts/lock.py --keep writes requirements/*.txt; versions stay unless pyproject.toml asks for others
 
-The files name no index: pip and npm ask the one that a machine is set up for, and the hashes say that it gave the same.
+The files name no index: pip and npm use the one configured on the machine, and the hashes prove the same content.
 """
 
+import argparse
 import subprocess
 import tempfile
 import venv
@@ -15,12 +17,29 @@ from everlong.web import node_folder
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "requirements"
 PAGE = ROOT / "src" / "everlong" / "web" / "page"
-#: The extras and groups in each file, the largest first: the others take their versions from it.
+#: The extras and groups in each file, the largest first: the others take its versions.
 LOCKS = {
     "developing": ("--extra=dev", "--group=build"),
-    "serving": ("--extra=agent", "--extra=local", "--extra=server", "--group=build", "--group=page"),
+    "serving": (
+        "--extra=agent",
+        "--extra=documents",
+        "--extra=local",
+        "--extra=server",
+        "--group=build",
+        "--group=page",
+    ),
     "installed": ("--group=build",),
+    # The container's packages; this file is next to the one that builds it.
+    "operating": (
+        "--extra=agent",
+        "--extra=documents",
+        "--extra=login",
+        "--extra=postgres",
+        "--extra=server",
+        "--extra=telemetry",
+    ),
 }
+PLACES = {"operating": ROOT / "deploy" / "requirements.txt"}
 LEAST_PYTHON = "3.11"
 OPTIONS = ("--universal", "--generate-hashes", "--no-emit-index-url", "--no-header", "--no-annotate", "--quiet")
 HEADER = (
@@ -28,27 +47,26 @@ HEADER = (
 )
 
 
-def lock_python(uv: Path) -> None:
-    """Write one file for each thing that the Makefile installs."""
+def lock_python(uv: Path, *, keep: bool) -> None:
+    """Write one file per installation in the Makefile. With `keep`, versions change only if they must."""
     FOLDER.mkdir(exist_ok=True)
     largest = FOLDER / f"{next(iter(LOCKS))}.txt"
     for name, parts in LOCKS.items():
-        written = FOLDER / f"{name}.txt"
+        written = PLACES.get(name, FOLDER / f"{name}.txt")
         same = () if written == largest else ("--constraint", str(largest))
-        command = [str(uv), "pip", "compile", "pyproject.toml", *parts, *OPTIONS, *same]
+        versions = ("--output-file", str(written)) if keep else ("--upgrade",)
+        command = [str(uv), "pip", "compile", "pyproject.toml", *parts, *OPTIONS, *same, *versions]
         locked = subprocess.run(
-            [*command, "--python-version", LEAST_PYTHON, "--upgrade"],
-            cwd=ROOT,
-            check=True,
-            capture_output=True,
-            text=True,
+            [*command, "--python-version", LEAST_PYTHON], cwd=ROOT, check=True, capture_output=True, text=True
         ).stdout
+        if keep:
+            locked = written.read_text(encoding="utf-8").removeprefix(HEADER.format(python=LEAST_PYTHON))
         written.write_text(HEADER.format(python=LEAST_PYTHON) + locked, encoding="utf-8")
         print(f"{written.relative_to(ROOT)}: {locked.count('==')} packages")
 
 
 def lock_packages(home: Path) -> None:
-    """Write the lock file of npm packages. Made from nothing: else npm leaves out other systems' packages."""
+    """Write the lock file of npm packages, always from scratch: else npm omits packages of other systems."""
     (home / "package-lock.json").unlink(missing_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for name in ("package.json", ".npmrc"):
@@ -67,13 +85,17 @@ def lock_packages(home: Path) -> None:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--keep", action="store_true", help="keep the versions that are locked already")
+    keep = parser.parse_args().keep
     with tempfile.TemporaryDirectory() as folder:
         venv.create(folder, with_pip=True)
         python = Path(folder) / "bin" / "python"
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", "uv"], check=True)
-        lock_python(python.with_name("uv"))
-    lock_packages(PAGE)
-    lock_packages(ROOT / "packages" / "everlong")
+        lock_python(python.with_name("uv"), keep=keep)
+    if not keep:
+        lock_packages(PAGE)
+        lock_packages(ROOT / "packages" / "everlong")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ HERE = Path(__file__).parent / "sample"
 TARGET = Path(__file__).parent.parent / "src" / "everlong" / "engine" / "sample.json"
 MODEL = "gpt-4o"
 SEAM = "=======\n"
-SIGNS = str.maketrans({"␛": "\x1b", "␍": "\r"})  # control signs, written so that editors keep them
+SIGNS = str.maketrans({"␛": "\x1b", "␍": "\r"})  # control characters, written as signs that editors keep
 
 Message = dict[str, Any]
 
@@ -40,7 +40,7 @@ Message = dict[str, Any]
 
 
 class Workspace:
-    """The service's source files, as the conversation leaves them."""
+    """The service's source files, in their current state in the conversation."""
 
     def __init__(self) -> None:
         root = HERE / "files"
@@ -104,7 +104,7 @@ def blocks() -> Iterator[Block]:
 
 @dataclass
 class Conversation:
-    """Grows block by block; call ids count up."""
+    """The conversation so far: grows block by block; call ids count up."""
 
     messages: list[Message]
     workspace: Workspace = field(default_factory=Workspace)
@@ -150,7 +150,7 @@ class Conversation:
 
 
 def answer(body: str) -> str:
-    """The body itself, or what it names: an answer made here or one kept in a file."""
+    """Return the body itself, or the answer that it names: one computed here or one from a file."""
     if not body.startswith("= "):
         return body
     name = body.removeprefix("= ")
@@ -160,7 +160,7 @@ def answer(body: str) -> str:
 
 
 def sample() -> str:
-    """The request body as the file holds it."""
+    """Return the request body for the file."""
     system = (HERE / "system.md").read_text(encoding="utf-8").strip()
     conversation = Conversation([{"role": "system", "content": system}])
     for block in blocks():

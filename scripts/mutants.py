@@ -1,11 +1,11 @@
-"""Do the tests notice? Changes one line of the source at a time and runs the tests that should fail.
+"""Do the tests notice a bug? Changes one line of the source at a time and runs the tests that should fail.
 
     python scripts/mutants.py [--seed N] [--minutes 20] [--package engine ...]
 
-Draws a seeded sample of single-line changes: a comparison turned, a bound moved by one, `and` for `or`, `min` for
-`max`, a sign, a `not`, a flag. The packages take turns. Each change is tried in a copy of the repository with the
-tests of its package (those that name the changed module first) and the requirement, failure and property
-tests that import it. Prints each survivor and the score by package. A run that hangs counts as noticed.
+Draws a seeded sample of single-line changes: an inverted comparison, a number plus one, `and` for `or`, `min` for
+`max`, a sign, a removed `not`, a flag. The packages take turns. Each change is tried in a copy of the repository with
+its package's tests (those that name the changed module first) and the requirement, failure and property tests that
+import the package. Prints each survivor and the score by package. A run that hangs counts as noticed.
 """
 
 import argparse
@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-#: Packages whose code is mostly words, pages or programs that run elsewhere are left out.
+#: Without packages that are mostly text, pages or programs that run elsewhere.
 PACKAGES = "agent compress core engine gateway llm relevance store summarize tokens web windows wire".split()  # noqa: SIM905
 COMPARED: dict[type[ast.cmpop], str] = {
     ast.Lt: "<=",
@@ -39,8 +39,8 @@ COMPARED: dict[type[ast.cmpop], str] = {
     ast.IsNot: "is",
 }
 OPERATOR = re.compile(r"not in|is not|[<>=!]=|[<>+-]|in|is|and|or")
-SECONDS_A_RUN = 240  # of one sample of tests; what takes longer hangs
-SMALL = 10  # larger numbers are sizes that somebody chose; one more of them changes nothing
+SECONDS_A_RUN = 240  # for the tests of one mutant; a longer run counts as hanging
+SMALL = 10  # larger numbers are chosen sizes; one more changes nothing
 BROWSER = "page"  # tests with a browser are slow, and the page is not changed here
 
 
@@ -61,7 +61,7 @@ class Mutant:
 
 
 def mutants_of(package: str, path: Path) -> Iterator[Mutant]:
-    """Every change of a module that we know how to make."""
+    """Yield every possible change of a module."""
     source = path.read_text(encoding="utf-8")
     lines = source.splitlines(keepends=True)
     for node in ast.walk(ast.parse(source)):
@@ -79,7 +79,7 @@ Place = tuple[int, int]
 
 
 def changes(node: ast.AST) -> Iterator[tuple[Place, Place, str]]:
-    """Where to change a node, and what to write there instead. Between two operands stands the operator."""
+    """Yield where to change a node, and the new text. The place of an operator is between its operands."""
     match node:
         case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARED:
             yield _end(left), _start(right), COMPARED[type(op)]
@@ -116,7 +116,7 @@ def _end(node: ast.expr) -> Place:
 
 
 def drawn(seed: int, packages: list[str]) -> Iterator[Mutant]:
-    """Mutants for ever, one package after the other, every one once."""
+    """Yield each mutant once, one package after the other."""
     dice = random.Random(seed)
     stock: dict[str, list[Mutant]] = {}
     for package in packages:
@@ -131,7 +131,7 @@ def drawn(seed: int, packages: list[str]) -> Iterator[Mutant]:
 
 
 def tests_for(mutant: Mutant) -> list[str]:
-    """The test files that should notice, the nearest first."""
+    """Return the test files that should notice, most relevant first."""
     module = ".".join(mutant.path.relative_to(ROOT / "src").with_suffix("").parts)
     own = sorted((ROOT / "tests" / mutant.package).rglob("test_*.py"))
     beside = [
@@ -144,7 +144,7 @@ def tests_for(mutant: Mutant) -> list[str]:
 
 
 def noticed(mutant: Mutant, copy: Path) -> bool:
-    """Whether a test fails when the line is changed."""
+    """Return whether a test fails when the line is changed."""
     place = copy / mutant.path.relative_to(ROOT)
     original = place.read_bytes()
     place.write_text(mutant.text, encoding="utf-8")
@@ -162,7 +162,7 @@ def noticed(mutant: Mutant, copy: Path) -> bool:
 
 
 def main() -> int:
-    """Try mutants until the time is over; exit 1 if a package with ten or more is below nine in ten."""
+    """Try mutants until the time is over; return 1 if a package with ten or more has a score below nine in ten."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--minutes", type=float, default=20)

@@ -1,10 +1,10 @@
-"""Records real clients behind the gateway, each started with one command, for docs/wrap.md.
+"""Records real clients behind the gateway, each started with one command, for docs/gateway/wrap.md.
 
-python scripts/record_clients.py [CLIENT]...    writes docs/images/wrap-CLIENT.svg
+python scripts/record_clients.py [CLIENT]... writes docs/images/wrap-CLIENT.svg
 
-The clients are those on the PATH. A scripted server with a small window stands for the provider: it has the client
-read files, one after the other, until they come to more than the window, then says that the task is done. The home is
-new and empty, so there is no set-up but the command itself.
+Uses the clients on the PATH. A scripted server with a small window plays the provider: it makes the client read files
+one after the other, until they exceed the window, then says that the task is done. The home folder is new and empty, so
+the command itself is the only set-up.
 """
 
 import io
@@ -30,18 +30,18 @@ ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
 SHOWN_AS = "http://127.0.0.1:8000/v1"
 WIDTH, MOST_LINES, PATIENCE = 110, 40, 600
-#: What moves the cursor or names the window is not part of a picture; colours are.
+#: Escape sequences that move the cursor or set the title; colours stay.
 MOVES = re.compile(r"\x1b\[[<>=?][0-9;]*[A-Za-z]|\x1b\[[0-9;]*[A-Za-ln-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b[=>78]")
-#: Where programs lie on the machine that records is not part of it either.
+#: Install paths of the recording machine, which do not belong in a picture.
 PLACES = re.compile(r"/\S*/node_modules\b")
-#: Fonts that a picture would have a reader's browser fetch from elsewhere.
+#: Fonts that a reader's browser would download from elsewhere.
 FONTS = re.compile(r"\s*@font-face \{.*?\}", re.DOTALL)
 QUESTION = "Why do ships have portholes and not windows?"
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One command: the client's arguments, the window of the model, and whether the client reads files by itself."""
+    """One command: the client's arguments, the model's window, and whether the client itself reads files."""
 
     arguments: str
     window: int = 48_000
@@ -68,7 +68,7 @@ def answer(_: ReceivedRequest) -> Answer:
 
 
 def record(name: str, recording: Recording) -> str:
-    """Run the command in a terminal; return what it showed."""
+    """Run the command in a terminal; return its output."""
     tasks: Any = replace(CLIENTS["codex"].tasks, count=1, files=recording.files)  # type: ignore[type-var]
     last = tasks.name(1, recording.files)
     task = f"Task 1: read {tasks.name(1, 1)} to {last}, one after the other, and say when you are done."
@@ -99,7 +99,7 @@ def record(name: str, recording: Recording) -> str:
 
 
 def picture(title: str, shown: str) -> str:
-    """Return the terminal as an SVG; the middle of a long output is left out."""
+    """Return the terminal as an SVG, without the middle of a long output."""
     lines = [line.split("\r")[-1] for line in MOVES.sub("", shown).replace("\r\n", "\n").rstrip().split("\n")]
     lines = [line for at, line in enumerate(lines) if line.strip() or (at and lines[at - 1].strip())]
     if len(lines) > MOST_LINES:
@@ -112,7 +112,7 @@ def picture(title: str, shown: str) -> str:
 
 
 def main() -> None:
-    """Record the clients that are named, or all that are installed."""
+    """Record the named clients, or all installed ones."""
     for name in sys.argv[1:] or RECORDINGS:
         if shutil.which(name) is None:
             print(f"{name} is not on the PATH")

@@ -1,7 +1,7 @@
-"""The invented bookshop behind the sample conversation: its books, logs, tables and one picture.
+"""The invented bookshop of the sample conversation: its books, logs, tables and one picture.
 
-Owns the long answers of the tools (`ANSWERS`), all computed: the same bytes on every machine and
-Python. It knows nothing of the talk; `make_sample.py` puts both together.
+Owns the long answers of the tools (`ANSWERS`), all computed: the same bytes on every machine and Python. The dialogue
+is elsewhere; `make_sample.py` combines both.
 """
 
 import base64
@@ -33,17 +33,17 @@ class Book:
 
     @property
     def member(self) -> int:
-        """Twelve per cent off, to the fen (halves go up)."""
+        """The price with twelve per cent off, rounded to the fen (halves up)."""
         return (self.list_fen * 88 + 50) // 100
 
     @property
     def to_yuan(self) -> int:
-        """The member price under the rule that was tried first."""
+        """The member price under the first rule."""
         return (self.member + 50) // 100 * 100
 
     @property
     def to_jiao(self) -> int:
-        """The member price under the rule that was agreed in the end."""
+        """The member price under the final rule."""
         return self.member if self.consignment else self.list_fen * 88 // 1000 * 10
 
 
@@ -69,7 +69,7 @@ def yuan(fen: int) -> str:
 
 
 class Dice:
-    """Seeded choices that are the same in every Python version: only `Random.random` promises that."""
+    """Seeded choices that are the same in every Python version: only `Random.random` guarantees that."""
 
     def __init__(self, seed: int) -> None:
         self._random = Random(seed)
@@ -82,12 +82,12 @@ class Dice:
 
 
 def columns(text: str) -> int:
-    """How wide a terminal shows it: Chinese characters take two columns."""
+    """Return the width of a text in a terminal: Chinese characters take two columns."""
     return sum(2 if sign >= "\u2e80" else 1 for sign in text)
 
 
 def table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
-    """Rows as psql prints them."""
+    """Return rows formatted as in psql."""
     cells = [[str(cell) for cell in row] for row in [head, *rows]]
     widths = [max(columns(row[place]) for row in cells) for place in range(len(head))]
     lines = [
@@ -101,7 +101,7 @@ def table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
 # --- answers of the tools ------------------------------------------------------------------------
 
 SHOPS = {"harbour": "港口街店", "oldmill": "老磨坊店", "unigate": "校门口店", "riverside": "河畔店"}
-#: shop, book, copies that the van took, copies that were set aside for customers
+#: shop, book, copies that the van took, copies set aside for customers, shop that the van went to
 OVERDRAWN = (
     ("riverside", 2, 6, 3, "unigate"),
     ("oldmill", 1, 4, 2, "unigate"),
@@ -151,18 +151,18 @@ def prices_to_yuan() -> str:
     return table(("title", "list", "member", "to_yuan", "diff"), rows)
 
 
-FIRST_LINE = 400  # of the excerpt of the supplier's feed
+FIRST_LINE = 400  # line number where the excerpt of the supplier's feed begins
 BAD_DIGIT = (9, 16, 21)
 GARBLED = (4, 14)
 
 
 def garbled(text: str) -> str:
-    """Chinese in the national encoding, read as if it were UTF-8."""
+    """Return Chinese text in the national encoding, read as if it were UTF-8."""
     return text.encode("gb18030").decode("utf-8", errors="replace")
 
 
 def feed() -> str:
-    """Part of the supplier's feed: three wrong check digits, two lines in another encoding."""
+    """Return part of the supplier's feed: three wrong check digits, two lines in another encoding."""
     dice, rows = Dice(7), []
     for number, book in enumerate(BOOKS[:22], 1):
         isbn = book.isbn[:-1] + str((int(book.isbn[-1]) + 4) % 10) if number in BAD_DIGIT else book.isbn
@@ -184,7 +184,7 @@ def feed() -> str:
 
 
 def import_log() -> str:
-    """A night's import: colours, a progress bar that overwrites itself, one warning said many times."""
+    """Return the log of a nightly import: colours, a progress bar that overwrites itself, a warning many times."""
     stamp = "\x1b[2m2026-03-10 02:0{}\x1b[0m"
     warn, info, error = "\x1b[33mWARN \x1b[0m", "\x1b[32mINFO \x1b[0m", "\x1b[31mERROR\x1b[0m"
     lines = [f"{stamp.format('0:00')} {info} lantern.feed: fetching https://feed.papercrane.example.com/v2/titles"]
@@ -322,13 +322,13 @@ ANSWERS: dict[str, Callable[[], str]] = {
 
 
 def picture() -> str:
-    """A shelf label as a PNG data URL: a title that runs over the edge, a price, a barcode.
+    """Return a shelf label as a PNG data URL: a title that runs over the edge, a price, a barcode.
 
-    Stored, not deflated: compressors differ from machine to machine, stored bytes do not.
+    The PNG is stored without compression, because compressors differ from machine to machine.
     """
     width, height = 96, 48
     dark = [[False] * width for _ in range(height)]
-    for x in range(6, width):  # the title has no right margin: that is the complaint
+    for x in range(6, width):  # the title has no right margin: that is the user's complaint
         for y in range(5, 13):
             dark[y][x] = (x // 2 + y // 3) % 3 != 0 and x % 12 > 2
     for x in range(6, 46):

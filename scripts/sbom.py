@@ -1,10 +1,10 @@
 """Lists every package that we install or ship, with its version and licence (`make sbom`).
 
-python scripts/sbom.py                      a table: package, version, licence, what it is for
-python scripts/sbom.py --output FILE        and a software bill of materials: CycloneDX 1.6 as JSON
+python scripts/sbom.py a table: package, version, licence, what it is for python scripts/sbom.py --output FILE and a
+software bill of materials: CycloneDX 1.6 as JSON
 
-Versions and hashes come from the lock files, licences from the installed packages' own metadata. What a licence asks of
-those who pass a package on is theirs to read: nothing is judged here.
+Versions and hashes come from the lock files, licences from the installed packages' metadata. The script does not judge
+what a licence requires from people who redistribute a package.
 """
 
 import argparse
@@ -23,9 +23,11 @@ from everlong import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE_LOCK = ROOT / "src" / "everlong" / "web" / "page" / "package-lock.json"
-#: The lock files, the smallest first: a package is for the first that has it.
+#: The lock files, the smallest first: a package counts for the first one that contains it.
 PURPOSES = {"installed": "library", "serving": "app and gateway", "developing": "tests"}
 UNKNOWN = "not said"
+#: Packages that have their licence only in a file.
+IN_A_FILE = {"khroma": "MIT"}
 ELSEWHERE = "not installed here"  # a package for another system
 WHOLE_TEXT = "a text of its own, in the package"
 LONGEST_NAME = 60  # characters of a licence's name
@@ -35,7 +37,7 @@ HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Component:
-    """One package of a lock file. `hashes` are pairs of the kind, in CycloneDX's words, and the digest in hex."""
+    """One package of a lock file. `hashes` are pairs: the algorithm, as CycloneDX names it, and the digest in hex."""
 
     kind: str
     name: str
@@ -46,7 +48,7 @@ class Component:
 
     @property
     def purl(self) -> str:
-        """The package's address in the form that tools compare, which names no registry."""
+        """The package URL, which tools compare; it names no registry."""
         name = self.name.replace("@", "%40") if self.kind == "npm" else self.name.lower().replace("_", "-")
         return f"pkg:{self.kind}/{name}@{self.version}"
 
@@ -73,24 +75,25 @@ def _page_packages() -> Iterator[Component]:
             kind, _, digest = entry["integrity"].partition("-")
             hashes = ((f"SHA-{kind.removeprefix('sha')}", base64.b64decode(digest).hex()),)
             name = path.rpartition("node_modules/")[2]
-            yield Component("npm", name, entry["version"], "the page", entry.get("license", UNKNOWN), hashes)
+            licence = entry.get("license") or IN_A_FILE.get(name, UNKNOWN)
+            yield Component("npm", name, entry["version"], "the page", licence, hashes)
 
 
 def _licence_of(name: str) -> str:
-    """Return the licence as the package names it: the expression, else the classifiers, else the old field."""
+    """Return the licence that the package states: the expression, else the classifiers, else the old field."""
     try:
         said = metadata(name).json
     except PackageNotFoundError:
         return ELSEWHERE
     classified = [row.rpartition(" :: ")[2] for row in said.get("classifier", ()) if row.startswith("License ::")]
     named = str(said.get("license", "")).strip()
-    if len(named) > LONGEST_NAME or "\n" in named:  # some write the whole text where the name belongs
+    if len(named) > LONGEST_NAME or "\n" in named:  # some packages put the whole text into the name's field
         named = WHOLE_TEXT
     return str(said.get("license_expression", "")) or " / ".join(classified) or named or UNKNOWN
 
 
 def bill(parts: list[Component]) -> dict[str, Any]:
-    """Return the software bill of materials. The same locks give the same bill: it has no date and no random number."""
+    """Return the software bill of materials, without date or random number: the same locks give the same bill."""
     told = [
         {
             "type": "library",

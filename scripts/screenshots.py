@@ -1,8 +1,8 @@
-"""The pictures of the app in the docs: scripted models, sample threads, a real browser.
+"""Takes the docs' pictures of the app and the token map: scripted models, sample threads, a real browser.
 
     python scripts/screenshots.py [folder]
 
-Everything happens on this machine; the pictures look the same each time but for the hour.
+Everything happens on this machine; only the time of day differs from run to run.
 """
 
 import os
@@ -20,13 +20,13 @@ from chromium import FLAGS, find_chromium
 from everlong.web import build_page
 
 FOLDER = Path(__file__).parents[1] / "docs" / "images"
-DESKTOP, PHONE = (1280, 800), (390, 844)
+DESKTOP, PHONE, MAP = (1280, 800), (390, 844), (1280, 1040)
 LARGEST = 200_000  # bytes of a picture
 SECONDS = 60.0
 
 
 def nothing(page: Page) -> None:
-    """The page as it opens."""
+    """Do nothing: the page as it opens."""
 
 
 def at_the_summary(page: Page) -> None:
@@ -34,7 +34,7 @@ def at_the_summary(page: Page) -> None:
 
 
 def summary_opened(page: Page) -> None:
-    """A phone: the summary open at its head."""
+    """Open the summary and scroll to its beginning, for a phone."""
     summary = page.get_by_role("article", name="摘要")
     summary.get_by_role("button").first.click()
     summary.evaluate("it => it.scrollIntoView({ block: 'start' })")
@@ -42,23 +42,24 @@ def summary_opened(page: Page) -> None:
 
 
 def answers(page: Page) -> None:
-    """An answer half-way, after a thought and something that was brought back."""
-    page.get_by_role("textbox", name="Message").fill("Please think: what did Robin want from the pricing rule?")
+    """Ask for an answer and wait until it has begun, after a thought and a recall."""
+    page.get_by_role("textbox", name="Message").fill("Please think: what did we decide about discounts?")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("log").first.get_by_text("slow_pages").nth(1)).to_be_in_viewport()
+    expect(page.get_by_role("log").first.get_by_text("Consignment books")).to_be_in_viewport()
 
 
 def compacts(page: Page) -> None:
-    page.get_by_label("Keep in focus").fill("orders that were late")
+    page.get_by_label("Focus").fill("wrong check digits")
     page.get_by_role("button", name="Compact now").click()
     expect(page.get_by_role("log", name="Summary so far")).not_to_be_empty()
 
 
 def asks(page: Page) -> None:
-    page.get_by_role("textbox", name="Message").fill("Please ask before you look.")
-    page.keyboard.press("Enter")
+    question = "How many lines does the README have? Ask me first."
+    page.get_by_role("textbox", name="Message").fill(question)
+    page.get_by_role("button", name="Send", exact=True).click()
     expect(page.get_by_role("alertdialog")).to_be_visible()
-    expect(page.get_by_role("log").first.get_by_text("Please ask before you look.")).to_be_visible()
+    expect(page.get_by_role("log").first.get_by_text(question)).to_be_visible()
 
 
 def drawn(page: Page) -> None:
@@ -67,7 +68,7 @@ def drawn(page: Page) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shot:
-    """One picture: where, how large, how it looks, and what is done before it is taken."""
+    """One picture: its page, its size, its look, and what is done before it is taken."""
 
     name: str
     place: str
@@ -80,18 +81,18 @@ class Shot:
 SHOTS = (
     Shot(name="chat", place="#/t/app-shop", act=at_the_summary),
     Shot(name="answer", place="#/t/app-shop", dark=True, act=answers),
-    Shot(name="compacting", place="#/t/app-long", act=compacts),
-    Shot(name="asks", place="#/t/app-unknown", size=PHONE, act=asks),
+    Shot(name="compacting", place="#/t/app-feed", act=compacts),
     Shot(name="unknown", place="#/t/app-unknown"),
+    Shot(name="asks", place="#/t/app-unknown", size=PHONE, act=asks),
     Shot(name="settings", place="#/settings"),
     Shot(name="usage", place="#/usage", act=drawn),
-    Shot(name="phone", place="#/t/app-shop", size=PHONE, dark=True, language="zh-CN", act=summary_opened),
+    Shot(name="phone", place="#/t/app-shop-zh", size=PHONE, dark=True, language="zh-CN", act=summary_opened),
 )
 
 
 @contextmanager
 def the_app() -> Iterator[str]:
-    """The address of the app with its sample threads."""
+    """Yield the address of the app with its sample threads."""
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "everlong.cli.demo_app", "--port", str(port), "--messages", "600"]
@@ -106,12 +107,13 @@ def the_app() -> Iterator[str]:
 
 
 def take(browser: Browser, address: str, shot: Shot, folder: Path) -> int:
-    """Take one picture; its size in bytes."""
+    """Take one picture; return its size in bytes."""
     context = browser.new_context(
         viewport={"width": shot.size[0], "height": shot.size[1]},
         color_scheme="dark" if shot.dark else "light",
         locale=shot.language,
         reduced_motion="reduce",
+        has_touch=shot.size == PHONE,
     )
     page = context.new_page()
     page.goto(f"{address}/{shot.place}")
@@ -126,6 +128,19 @@ def take(browser: Browser, address: str, shot: Shot, folder: Path) -> int:
     return path.stat().st_size
 
 
+def take_map(browser: Browser, folder: Path) -> int:
+    """Take the picture of the token map; return its size in bytes."""
+    options = ["--sample", "--budget", "16000", "--lang", "en", "--html", "-"]
+    command = [sys.executable, "-m", "everlong", "inspect", *options]
+    html = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    page = browser.new_page(viewport={"width": MAP[0], "height": MAP[1]})
+    page.set_content(html)
+    path = folder / "inspect.png"
+    page.screenshot(path=path, animations="disabled")
+    page.close()
+    return path.stat().st_size
+
+
 def main(folder: Path = FOLDER) -> None:
     build_page()
     folder.mkdir(parents=True, exist_ok=True)
@@ -134,12 +149,13 @@ def main(folder: Path = FOLDER) -> None:
         browser = playwright.chromium.launch(
             executable_path=chromium.path, args=list(FLAGS), env={**os.environ, **chromium.environment}
         )
-        for shot in SHOTS:
-            size = take(browser, address, shot, folder)
-            print(f"app-{shot.name}.png  {size / 1000:.0f} kB")
-            if size > LARGEST:
-                raise SystemExit("that is too large for the docs")
+        sizes = {f"app-{shot.name}.png": take(browser, address, shot, folder) for shot in SHOTS}
+        sizes["inspect.png"] = take_map(browser, folder)
         browser.close()
+    for name, size in sizes.items():
+        print(f"{name}  {size / 1000:.0f} kB")
+    if max(sizes.values()) > LARGEST:
+        raise SystemExit("that is too large for the docs")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Write the snapshot of model windows and prices that comes with the package.
+"""Write the packaged snapshot of model windows and prices.
 
     python scripts/update_models.py --models-dev api.json --litellm model_prices_and_context_window.json \
         --models-dev-date 2026-07-02 --litellm-date 2026-11-09
 
-Reads the two public tables (both MIT) from files: models.dev's api.json and litellm's price table, or flat
-extracts of them ({"models": [{"provider", "id", …}]}), which may carry their own "date". Prints what changed.
+Reads the two public tables (both MIT) from files: models.dev's api.json and litellm's price table, or flat extracts of
+them ({"models": [{"provider", "id", …}]}), which may have their own "date". Prints what changed.
 """
 
 import argparse
@@ -76,7 +76,7 @@ def describe(source: Source, date: str, body: JsonObject) -> JsonObject:
 
 
 def flat_rows(body: JsonObject) -> list[JsonObject]:
-    """The rows of a flat extract; none for the tables' own shapes."""
+    """Return the rows of a flat extract; none for a table in its original form."""
     rows = body.get("models")
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 

@@ -1,14 +1,14 @@
-"""Counts the modules that a request walks through, and lists the functions in the order they are first entered.
+"""Counts the modules that a request runs through, and lists the functions in the order they are first entered.
 
     python scripts/walks.py [--functions] [--json FILE]
 
-A module counts when a function defined in it is called or resumed, in any thread of the process; bodies of modules and
-classes do not. Everything is warmed up by whole conversations of the same kind first.
+A module counts when one of its functions is called or resumed, in any thread of the process; bodies of modules and
+classes do not count. Whole conversations of the same kind warm up everything first.
 
-request   the first streamed chat request of a conversation through the gateway, nothing compacted, until what goes on
-          behind the answer is done. The upstream is another process and the client a bare socket: they add no module.
+request   the first streamed chat request of a conversation through the gateway, nothing compacted, until the work
+          after the answer is done. The upstream is another process and the client a bare socket: they add no module.
 turn      the first `converse` call of a thread on a SQLite store with a scripted model, which does not count itself.
-summary   one `converse` call at whose end a summary is due, until the summary is committed.
+summary   one `converse` call after which a summary is due, until the summary is committed.
 """
 
 import argparse
@@ -43,13 +43,13 @@ SUMMARY = {
     "next": [],
 }
 
-#: What is being entered, in order, while somebody counts.
+#: The functions entered, in order; None while nobody counts.
 Walk = dict[str, None]
 _walk: Walk | None = None
 
 
 def _enter(frame: FrameType, event: str, _argument: object) -> None:
-    """Set in every thread from its start: Python 3.11 cannot set it in threads that run already."""
+    """Record a function that is entered. Set in every thread from its start: Python 3.11 cannot set it later."""
     if event != "call" or _walk is None or not frame.f_code.co_flags & FUNCTION:
         return
     module = frame.f_globals.get("__name__", "")
@@ -59,7 +59,7 @@ def _enter(frame: FrameType, event: str, _argument: object) -> None:
 
 @contextmanager
 def walking() -> Iterator[Walk]:
-    """Collect the functions that are entered while it lasts."""
+    """Collect the functions that are entered in the block."""
     global _walk
     walk: Walk = {}
     _walk = walk
@@ -93,7 +93,7 @@ def request_walk(store: str) -> Walk:
 
 
 def settle(walk: Walk) -> None:
-    """Wait until nothing new is entered any more: the work behind an answer is done."""
+    """Wait until nothing new is entered: the work after the answer is done."""
     entered = -1
     while entered != len(walk):
         entered = len(walk)
@@ -101,7 +101,7 @@ def settle(walk: Walk) -> None:
 
 
 def serve_upstream() -> None:
-    """Be the upstream: say the address, and wait for the end of the input."""
+    """Run the upstream: print its address, and serve until the input ends."""
     with ScriptedServer(lambda _: Answer(text="answer " * 20), window=Window(100_000, told=True)) as server:
         sys.stdout.write(server.url + "\n")
         sys.stdout.flush()
@@ -109,7 +109,7 @@ def serve_upstream() -> None:
 
 
 def ask(port: int, messages: list[dict[str, str]]) -> None:
-    """Send one streamed request over a connection of its own, and read its answer to the end."""
+    """Send one streamed request over a new connection, and read its answer to the end."""
     body = json.dumps({"model": "gpt-4o", "stream": True, "messages": messages}).encode()
     head = (
         "POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer k\r\n"
@@ -137,7 +137,7 @@ async def turn_walk(url: str) -> Walk:
 
 
 async def summary_walk(url: str) -> Walk:
-    """Walk the turn at whose end a summary is due, until it is committed."""
+    """Walk a turn after which a summary is due, until the summary is committed."""
     with open_store(url) as store:
         engine = Engine(store, settings=Settings(window=12_000, reserve=1_000))
         summary = Answer(text=json.dumps(SUMMARY))
@@ -160,7 +160,7 @@ async def summary_walk(url: str) -> Walk:
 
 
 def main() -> int:
-    """Walk all three and print how many modules each enters."""
+    """Do all three walks and print how many modules each enters."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--functions", action="store_true", help="list the functions, in order")
     parser.add_argument("--json", type=Path, help="write modules and functions to a file")

@@ -2,6 +2,9 @@
 
 `make quick` leaves out the tests marked `heavy`: those that need a browser, Postgres or the local model, that kill or
 start processes, or that run for seconds. The mark is set here, by what a test's module uses.
+
+A heavy test that fails is run once more, because a busy machine can starve a browser or a server. The run prints at its
+end how the first attempt failed. Read it: the test may have found a race. `make soak` gives no second attempt.
 """
 
 import os
@@ -12,6 +15,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.sdk_clients import close_clients
+
 # How long an example takes to make says how busy the machine is, and nothing of what is tested.
 settings.register_profile(
     "steady", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
@@ -21,7 +26,7 @@ settings.load_profile("soak" if os.environ.get("EVERLONG_SOAK") else "steady")
 
 #: What makes every test of a module heavy: a browser, a server, another process, documents that run.
 HEAVY_MODULE = re.compile(
-    r"tests\.web\.browser|tests\.store\.postgres|postgres_server|LocalServer|import pexpect|dying|SIGKILL"
+    r"tests\.web\.browser|tests\.store\.postgres|postgres_server|LocalServer|tests\.chaos|import pexpect|dying|SIGKILL"
     r"|tests\.gateway\.processes|subprocess|multiprocessing"
 )
 #: Modules that run for ten seconds and more: whole conversations through a gateway, matrices of hostile providers.
@@ -37,8 +42,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HEAVY_CASE.search(item.name) or is_heavy(item.path):
             item.add_marker(pytest.mark.heavy)
+            if not os.environ.get("EVERLONG_SOAK"):
+                item.add_marker(pytest.mark.flaky(reruns=1))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for report in terminalreporter.getreports("rerun"):
+        terminalreporter.section(f"first attempt of {report.nodeid}")
+        terminalreporter.write_line(report.longreprtext)
 
 
 @cache
 def is_heavy(path: Path) -> bool:
     return bool(LONG_MODULE.search(path.as_posix()) or HEAVY_MODULE.search(path.read_text(encoding="utf-8")))
+
+
+def pytest_runtest_teardown() -> None:
+    close_clients()

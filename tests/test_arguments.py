@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from everlong import (
+    Author,
     Call,
     Engine,
     EverlongError,
@@ -24,6 +25,7 @@ from everlong import (
     open_store,
     window,
 )
+from everlong.engine import Titles
 
 TALK: Any = [{"role": "user", "content": "hi " * 100}, {"role": "assistant", "content": "ok"}]
 SCHEMA = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
@@ -73,6 +75,10 @@ WRONG: Any = {
     "endpoint_at None": ("where", lambda: endpoint_at(_any(None))),
     "HttpModel number": ("endpoint", lambda: HttpModel(_any(1))),
     "Summaries text": ("engine", lambda: Summaries(_any("chat.db"))),
+    "Summaries authors names": ("authors", lambda: Summaries(Engine(open_store("memory:")), _any(["gpt-4o"]))),
+    "Titles authors names": ("authors", lambda: Titles(Engine(open_store("memory:")), _any(["gpt-4o"]))),
+    "Author model name": ("model of an Author", lambda: Author(model=_any("openai"), name="gpt-4o")),
+    "Author model None": ("model of an Author", lambda: Author(model=_any(None), name="gpt-4o")),
     "append None": ("messages", lambda: _engine(lambda engine: engine.append("t", _any(None)))),
     "append texts": ("messages[0]", lambda: _engine(lambda engine: engine.append("t", _any(["hello"])))),
     "append a mixture": (

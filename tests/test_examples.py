@@ -84,11 +84,11 @@ def test_a_chat_of_two_windows_goes_on(name: str, scripted: ScriptedServer, tmp_
 
 #: The page on which each program stands.
 PAGES = {
-    "engine_anthropic.py": "engine.md",
-    "fastapi_chat.py": "engine.md",
+    "engine_anthropic.py": "how-to/own-client.md",
+    "fastapi_chat.py": "how-to/multi-user-backend.md",
     "langchain_agent.py": "adapters/langchain.md",
     "openai_agents_session.py": "adapters/openai-agents.md",
-    "openai_fit.py": "fitting.md",
+    "openai_fit.py": "how-to/fit.md",
     "pydantic_ai_agent.py": "adapters/pydantic-ai.md",
 }
 FILES = 3  # of a third of the window each; more does not go into one step of calls

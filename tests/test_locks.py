@@ -65,10 +65,17 @@ def test_npm_packages_are_locked_for_every_system_and_name_no_registry(home: Pat
 
 
 def test_the_makefile_installs_nothing_that_is_not_locked() -> None:
-    installing = [line for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines() if "$(INSTALL)" in line]
-    assert len(installing) == 4
-    for line in installing:
-        assert "--require-hashes" in line or "--no-deps --no-build-isolation --editable ." in line, line
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "pip install --quiet --disable-pip-version-check --no-deps\n" in makefile
+    uses = re.findall(r"^\t@?\$\((INSTALL|LOCKED)\) (.*)$", makefile, re.MULTILINE)
+    assert [use for use in uses if use[0] == "INSTALL"] == [("INSTALL", "--no-build-isolation --editable .")]
+    assert [use for use in uses if use[0] == "LOCKED"] == [("LOCKED", f"requirements/{lock}.txt") for lock in EXTRAS]
+    assert "LOCKED := $(INSTALL) --require-hashes --requirement\n" in makefile
+
+
+def test_the_locks_name_everything_that_their_packages_need() -> None:
+    done = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_bill_lists_every_locked_package_with_its_licence(tmp_path: Path) -> None:

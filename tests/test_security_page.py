@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "gateway" / "security.md").read_text(encoding="utf-8")
 NAMED = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 ROW = re.compile(r"^\| (?!---|promise)(.+?) \| (.+?) \|$", re.MULTILINE)
 ACTORS = ("local user", "another site", "another key", "hostile model", "hostile tool result", "hostile upstream")

@@ -1,7 +1,7 @@
 """Everlong keeps conversations with language models going past the context window.
 
-These names are all that most programs need. Each is loaded when it is first used, so that importing everlong costs next
-to nothing. `everlong.testing` has the scripted model and server for tests of your own.
+Most programs need only the names in this module. Each one is loaded on first use, so `import everlong` is fast. For
+tests, `everlong.testing` has a scripted model and a scripted server.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,7 @@
-"""What a part needs beyond the core: packages, which extras bring, and the system. What is missing is one line.
+"""The optional packages and the operating system that each part needs, with one-line errors when something is missing.
 
-The names are those of `[project.optional-dependencies]`; a test keeps the two lists equal. Frameworks that the adapters
-are for stand in `everlong.adapters`.
+The extras are those of `[project.optional-dependencies]`; a test keeps both lists equal. `everlong.adapters` lists the
+frameworks that the adapters support.
 """
 
 import os
@@ -11,16 +11,19 @@ from everlong.errors import InputError
 
 __all__ = ["EXTRA_OF", "PACKAGES", "command_for", "expect_extras", "expect_posix", "lacking"]
 
-#: Whether the system has what Linux, macOS and WSL have in common.
+#: Whether this is Linux, macOS or WSL.
 POSIX = os.name == "posix"
 
 #: The packages of each extra, by the names under which they are imported.
 PACKAGES: Mapping[str, tuple[str, ...]] = {
     "agent": ("aiohttp", "mcp", "stamina"),
+    "documents": ("defusedxml", "docx", "openpyxl", "pptx", "pypdf"),
     "llm": ("aiohttp", "stamina"),
     "local": ("aiohttp", "stamina", "xllamacpp"),
+    "login": ("authlib", "cryptography", "httpx", "joserfc"),
     "mcp": ("mcp",),
-    "postgres": ("psycopg", "psycopg_pool"),
+    "postgres": ("procrastinate", "psycopg", "psycopg_pool"),
+    "semantic": ("numpy", "tokenizers"),
     "server": ("aiohttp", "prometheus_client", "stamina", "starlette", "uvicorn"),
     "telemetry": ("opentelemetry",),
 }
@@ -37,7 +40,7 @@ def command_for(*extras: str) -> str:
 
 
 def expect_extras(what: str, *extras: str) -> None:
-    """Raise InputError if packages of these extras are missing: one line, with one command that brings them all.
+    """Raise InputError if packages of these extras are missing. Its one line has the command that installs them all.
 
     Example: "serving", "server", "local" -> serving needs more packages (starlette, xllamacpp): pip install …
     """
@@ -53,7 +56,7 @@ def expect_extras(what: str, *extras: str) -> None:
 
 
 def expect_posix(what: str, instead: str = "") -> None:
-    """Raise InputError where a part does not run: one line that says where it does, and what else there is."""
+    """Raise InputError if the system is not Linux, macOS or WSL. Its one line names the part and an alternative."""
     if not POSIX:
         raise InputError(f"{what} needs Linux, macOS or WSL" + (f"; {instead}" if instead else ""))
 

@@ -1,13 +1,13 @@
-"""Where Everlong keeps its files: the folders that the system has for data, settings, state and caches.
+"""The folders in which Everlong keeps its files: data, configuration, state and cache.
 
-| kind | holds | Linux | macOS, below Library | Windows, below %LOCALAPPDATA% |
+| kind | contents | Linux | macOS, in ~/Library | Windows, in %LOCALAPPDATA% |
 | --- | --- | --- | --- | --- |
 | data | conversations | ~/.local/share/everlong | Application Support/everlong | everlong |
-| config | settings, permissions, sources of models | ~/.config/everlong | Application Support/everlong | everlong |
+| config | settings, permissions, model sources | ~/.config/everlong | Application Support/everlong | everlong |
 | state | typed lines, started gateways | ~/.local/state/everlong | Application Support/everlong | everlong |
-| cache | what can be fetched again | ~/.cache/everlong | Caches/everlong | everlong/Cache |
+| cache | files that can be fetched again | ~/.cache/everlong | Caches/everlong | everlong/Cache |
 
-XDG_DATA_HOME, XDG_CONFIG_HOME, XDG_STATE_HOME and XDG_CACHE_HOME name other folders, on macOS too.
+XDG_DATA_HOME, XDG_CONFIG_HOME, XDG_STATE_HOME and XDG_CACHE_HOME choose other folders, on macOS too.
 """
 
 import sys
@@ -20,15 +20,15 @@ __all__ = ["cache_folder", "home_folder", "place"]
 Kind: TypeAlias = Literal["cache", "config", "data", "state"]
 
 APP = "everlong"
-#: The folders of the home folder that every system had before this one's own: what is there is still found.
+#: The folders below the home folder that earlier versions used on every system. Files there are still found.
 BEFORE: Mapping[Kind, str] = {"cache": ".cache", "config": ".config", "state": ".local/state"}
 
 
 def place(kind: Kind, *names: str, environment: Mapping[str, str], platform: str = sys.platform) -> Path:
-    """Return the path of a file or folder of ours.
+    """Return the path of one of our files or folders.
 
-    It is in the system's folder of that kind, unless it is only where earlier versions kept it.
-    Example: "config", "config.toml" -> ~/.config/everlong/config.toml on Linux
+    This is the system folder of that kind, unless the file exists only where earlier versions kept it. Example:
+    "config", "config.toml" -> ~/.config/everlong/config.toml on Linux
     """
     path = _system_folder(kind, environment, platform).joinpath(*names)
     if kind in BEFORE and platform in ("darwin", "win32"):
@@ -39,13 +39,13 @@ def place(kind: Kind, *names: str, environment: Mapping[str, str], platform: str
 
 
 def cache_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder of files that can be fetched again: EVERLONG_CACHE, else the system's."""
+    """Return the folder for files that can be fetched again: EVERLONG_CACHE, or the system's cache folder."""
     own = environment.get("EVERLONG_CACHE")
     return Path(own) if own else place("cache", environment=environment)
 
 
 def home_folder(environment: Mapping[str, str]) -> Path:
-    """Return the user's home folder, as the environment names it."""
+    """Return the user's home folder according to the environment."""
     return Path(environment.get("HOME") or environment.get("USERPROFILE") or Path.home())
 
 
@@ -54,7 +54,7 @@ def _system_folder(kind: Kind, environment: Mapping[str, str], platform: str) ->
     if named and platform != "win32":
         return Path(_at_home(named)) / APP
     local = environment.get("LOCALAPPDATA", "").strip()
-    if local and platform == "win32":  # asked first, so that a program can be given a folder of its own
+    if local and platform == "win32":  # read first, so that a caller can choose another folder
         return Path(local, APP, *(("Cache",) if kind == "cache" else ()))
     folder = _usual_folder(kind, platform)
     ours = Path.home()
@@ -62,7 +62,7 @@ def _system_folder(kind: Kind, environment: Mapping[str, str], platform: str) ->
 
 
 def _usual_folder(kind: Kind, platform: str) -> Path:
-    """Return the folder of the system where no variable names one."""
+    """Return the system's folder when no environment variable names one."""
     from platformdirs import macos, unix, windows  # noqa: PLC0415 - 8 ms that few commands need
 
     system = {"darwin": macos.MacOS, "win32": windows.Windows}.get(platform, unix.Unix)

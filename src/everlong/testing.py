@@ -1,6 +1,6 @@
-"""Fakes for tests of your own: a model and a server that answer by a script, and refuse as providers do.
+"""A scripted model and a scripted server for your tests. They answer from a script and refuse as real providers do.
 
-Needs no key and no network. Nothing in Everlong itself imports this module.
+They need no key and no network. Nothing in Everlong imports this module.
 """
 
 from typing import TYPE_CHECKING

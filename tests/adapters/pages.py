@@ -1,4 +1,4 @@
-"""The first example of an adapter's page, run as it stands against a scripted provider."""
+"""The complete example of an adapter's page, run as it is written against a scripted provider."""
 
 import json
 import re
@@ -10,12 +10,12 @@ import pytest
 from everlong.testing import Answer, ScriptedServer, in_turn
 
 PAGES = Path(__file__).parent.parent.parent / "docs" / "adapters"
-EXAMPLE = re.compile(r"^```py\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
+EXAMPLE = re.compile(r"^## Complete example\n.*?^```py\n(.*?)^```\n", re.MULTILINE | re.DOTALL)
 MOST_LINES = 12
 
 
 def example_of(page: str) -> str:
-    """What a reader copies first."""
+    """Return the program that a reader copies."""
     found = EXAMPLE.search((PAGES / f"{page}.md").read_text(encoding="utf-8"))
     assert found is not None, page
     return found[1]

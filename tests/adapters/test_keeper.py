@@ -1,6 +1,7 @@
 """What all adapters share: pins, recall, summaries by a model, and errors that say what to do."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,7 +54,7 @@ def test_what_left_is_recalled_by_words() -> None:
     assert "line of file 3" in keeper.recalled("t", "file 3")
     assert asyncio.run(keeper.arecalled("t", "file 3")) == keeper.recalled("t", "file 3")
     assert "give a reference" in keeper.recalled("t", "  ")
-    assert "nothing was said" in keeper.recalled("another", "file 3")
+    assert "has no messages yet" in keeper.recalled("another", "file 3")
     assert RECALL_PARAMETERS["required"] == ["what"]
 
 
@@ -89,7 +90,8 @@ def test_authors_write_summaries_of_a_history_that_a_framework_holds() -> None:
 
     async def main(url: str) -> list[EventKind]:
         async with HttpModel(url, "gpt-4o") as model:
-            keeper = Keeper(window=8_000, authors=[Author(model=model, name="gpt-4o")])
+            written = Settings(summaries="on")  # by itself `auto` leaves work with tools to code
+            keeper = Keeper(settings=written, window=8_000, authors=[Author(model=model, name="gpt-4o")])
             for steps in range(60):
                 prepared = await keeper.aprepare("t", work(steps), model="gpt-4o", max_tokens=500)
                 await keeper.aanswered(prepared, Usage(prompt=prepared.tokens, output=10))
@@ -119,8 +121,29 @@ def test_the_format_is_that_of_the_models_maker(model: str, provider: str, fmt: 
 def test_an_engine_of_ones_own_has_its_own_settings() -> None:
     with open_engine("memory:", settings=Settings(window=8_000)) as engine:
         assert Keeper(engine).engine is engine
-        with pytest.raises(InputError, match="belong to the engine"):
+        with pytest.raises(InputError, match=r"open_engine\('chat.db', settings=Settings\(window=9000\)\)"):
             Keeper(engine, window=9_000)
+        with pytest.raises(InputError, match=r"settings=Settings\(…\)"):
+            Keeper(engine, settings=Settings())
+
+
+AUTHORS = 'authors must be a list of Authors, such as [Author(model=HttpModel("openai"), name="gpt-4o")], not '
+WRONG_AUTHORS: dict[str, tuple[Any, str]] = {
+    "names of models": (["gpt-4o"], "the string 'gpt-4o'"),
+    "one name": ("gpt-4o", "the string 'gpt-4o'"),
+    "a client without a name": ([HttpModel("http://127.0.0.1:9/v1", "gpt-4o")], "a HttpModel"),
+    "a dict": ([{"model": "gpt-4o"}], "a dict"),
+    "one that is not set": ([None], "None"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_AUTHORS)
+def test_an_author_that_is_none_is_refused_before_a_store_is_made(name: str, tmp_path: Path) -> None:
+    authors, what = WRONG_AUTHORS[name]
+    with pytest.raises(InputError) as told:
+        Keeper(str(tmp_path / "chat.db"), authors=authors)
+    assert str(told.value) == AUTHORS + what
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_framework_that_is_missing_is_named_with_what_to_install() -> None:

@@ -24,7 +24,7 @@ from langgraph.runtime import ExecutionInfo, Runtime
 from langgraph.warnings import LangGraphDeprecatedSinceV10
 from pydantic import BaseModel
 
-from everlong import Engine, NotRecovered, open_engine
+from everlong import Engine, InputError, NotRecovered, open_engine
 from everlong.adapters.langchain import EverlongMiddleware, pre_model_hook
 from everlong.core import EventKind, Point
 from everlong.lab import AdapterVerdict
@@ -201,6 +201,14 @@ def test_the_program_on_the_page_is_short_and_runs(
     assert verdict.finished == 1
 
 
+@pytest.mark.parametrize(
+    "authors", [["gpt-4o"], "gpt-4o", [HumanMessage("gpt-4o")]], ids=["names", "a name", "another thing"]
+)
+def test_an_author_that_is_none_is_refused_at_once(authors: Any) -> None:
+    with pytest.raises(InputError, match=r"authors must be a list of Authors, such as \[Author\(model=HttpModel"):
+        EverlongMiddleware(authors=authors)
+
+
 def test_without_the_framework_one_line_says_what_to_install() -> None:
     code = "import sys; sys.modules['langchain'] = None; import everlong.adapters.langchain"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -212,8 +220,8 @@ def test_without_the_framework_one_line_says_what_to_install() -> None:
 # --- what is sent ---------------------------------------------------------------------------------------------------
 
 
-def chat(address: str, **more: Any) -> ChatOpenAI:
-    return ChatOpenAI(model="scripted", base_url=f"{address}/v1", api_key="key", max_retries=0, **more)  # type: ignore[arg-type]
+def chat(address: str, *, model: str = "scripted", **more: Any) -> ChatOpenAI:
+    return ChatOpenAI(model=model, base_url=f"{address}/v1", api_key="key", max_retries=0, **more)  # type: ignore[arg-type]
 
 
 def claude(address: str, **more: Any) -> ChatAnthropic:
@@ -386,6 +394,19 @@ def test_what_no_window_takes_ends_with_one_clear_error(engine: Engine) -> None:
     assert 1 < len(server.requests) <= 4
     sizes = [request.tokens for request in server.requests]
     assert sizes == sorted(sizes, reverse=True)
+
+
+@pytest.mark.parametrize("text", ["word " * 9_000, "def f(x): return x\n" * 1_600], ids=["seems to fit", "too large"])
+def test_law7_a_message_that_cannot_be_made_smaller_is_sent_once(text: str) -> None:
+    """The tokens of this model are estimated, so the provider decides; then the same bytes do not go out again."""
+    with ScriptedServer(window=Window(8_000, told=True)) as server:
+        agent = create_agent(chat(server.address, model="my-own"), middleware=[EverlongMiddleware(window=8_000)])
+        with pytest.raises(NotRecovered, match=r"cannot be made shorter.*\(last user message [0-9,]+") as refused:
+            agent.invoke({"messages": [HumanMessage(text)]}, {"configurable": {"thread_id": "t"}})
+    (request,) = server.requests
+    name, size = refused.value.parts[0]
+    assert name == "last user message"
+    assert size == pytest.approx(request.tokens, rel=0.1), "in the provider's tokens, as the window is"
 
 
 def test_a_call_that_is_cancelled_is_a_failed_turn(engine: Engine) -> None:

@@ -26,12 +26,12 @@ from hypothesis import given, settings, strategies as st
 from openai import AsyncOpenAI, AuthenticationError, BadRequestError
 
 from everlong.adapters.openai_agents import EverlongFilter, EverlongModel, EverlongSession, recall_tool
-from everlong.core import Point
+from everlong.core import EventKind, Point
 from everlong.lab.adapters.drivers.job import read_file
 from everlong.lab.adapters.errand import Errand
 from everlong.lab.adapters.verdict import AdapterRun, judge_adapter
 from everlong.lab.clients.script import Tasks
-from everlong.llm.scripted.script import Raw
+from everlong.llm.scripted.script import Broken, Raw
 from everlong.store import open_engine
 from everlong.testing import Answer, Refusal, ScriptedServer, Window, in_turn
 from tests.attack.rules_openai import chat, responses
@@ -191,6 +191,23 @@ def test_an_overflow_inside_a_stream_is_recovered_from() -> None:
         assert asyncio.run(work(server)) == "All of it is noted."
     refused, again = server.requests[-2:]
     assert again.tokens < refused.tokens
+
+
+def test_a_stream_that_breaks_off_has_one_outcome() -> None:
+    session = EverlongSession("one")
+
+    async def work(server: ScriptedServer) -> None:
+        async with model_at(server, "chat") as model:
+            config = session.run_config(RunConfig(model=model))
+            await say(clerk(), "Hello!", streamed=True, session=session, run_config=config)
+
+    broken = Broken(Answer(text="I will tell you all about it, from the beginning to the end."), pieces=2)
+    with ScriptedServer(lambda _: broken) as server, pytest.raises(Exception, match=r"."):
+        asyncio.run(work(server))
+    threads = session.keeper.engine.threads
+    outcomes = [event.kind for thread in threads.threads(archived=None) for event in threads.events(thread.id)]
+    assert outcomes.count(EventKind.TURN_FAILED) == 1
+    assert EventKind.TURN_FINISHED not in outcomes
 
 
 @pytest.mark.parametrize("streamed", [False, True])

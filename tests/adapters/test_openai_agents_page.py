@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,18 +9,16 @@ from pathlib import Path
 import pytest
 
 from everlong.testing import ScriptedServer
+from tests.adapters.pages import example_of
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "adapters" / "openai-agents.md"
 MOST_LINES = 8
 FORMAT = ["-m", "ruff", "format", "--line-length", "100", "--isolated", "-"]
 
 
 @pytest.fixture
 def program() -> str:
-    found = re.search(r"^```py\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-    assert found is not None
-    return found[1]
+    return example_of("openai-agents")
 
 
 def run(*arguments: str, given: str = "", folder: Path = ROOT, **variables: str) -> str:

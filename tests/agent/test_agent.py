@@ -109,7 +109,7 @@ def test_an_event_of_the_system_is_told_apart_from_the_user_and_has_the_same_tur
     ran = Ran()
     act = Act(ScriptedModel(asks_once()), [ran.tool()])
     assert ended(run(act.say("The build is green.", "system"))).reason == "done"
-    assert act.stored[1].text == "[An event of the system, not a message of the user]\nThe build is green."
+    assert act.stored[1].text == "[System event, not a message from the user]\nThe build is green."
     assert len(ran.calls) == 1
 
 
@@ -210,9 +210,9 @@ async def _no(_: Action) -> Yes:
     ("config", "line"),
     [
         (CONFIG, ""),
-        (replace(CONFIG, approval="never"), "act was not allowed: the setting approval is never"),
+        (replace(CONFIG, approval="never"), 'act was not allowed: the approval setting is "never"'),
         (replace(CONFIG, deny=("tool:act",)), "act was not allowed: the pattern tool:act denies it"),
-        (replace(CONFIG, tools_off=("act",)), "there is no tool act here"),
+        (replace(CONFIG, tools_off=("act",)), "there is no tool act"),
     ],
     ids=["free", "never", "denied", "off"],
 )

@@ -94,14 +94,14 @@ async def fine(arguments: JsonObject, place: Place) -> Outcome:
 
 
 FAILURES = {
-    "unknown tool": (("raed", "{}"), "there is no tool 'raed'; did you mean read? (there are: "),
+    "unknown tool": (("raed", "{}"), "there is no tool 'raed'; did you mean read? (available: "),
     "broken JSON": (("read", '{"path": '), "the arguments are not valid JSON (Expecting value"),
     "no object": (("read", "[1]"), "the arguments are a JSON list, not an object; nothing was done"),
     "deep JSON": (("read", "[" * 100_000), "the arguments are not valid JSON"),
     "raises": (("raises", "{}"), "raises failed: ZeroDivisionError: no division"),
-    "hangs": (("hangs", "{}"), "hangs did not end within 0.05 seconds and was stopped"),
-    "cancels itself": (("cancels", "{}"), "cancels was cancelled before it came to anything"),
-    "no outcome": (("nonsense", "{}"), "nonsense gave no outcome"),
+    "hangs": (("hangs", "{}"), "hangs did not finish within 0.05 seconds and was stopped"),
+    "cancels itself": (("cancels", "{}"), "cancels was cancelled before it returned a result"),
+    "no outcome": (("nonsense", "{}"), "nonsense returned no outcome"),
 }
 
 
@@ -143,7 +143,7 @@ def test_pictures_reach_the_thread() -> None:
 def test_the_same_call_with_the_same_result_gets_a_note_the_third_time() -> None:
     act = Act(ScriptedModel(calls_then([[("read", '{"path": "a"}')]] * 4)), [Ran().tool()])
     run(act.say("Go"))
-    assert [("gave this same result" in text) for text in act.results] == [False, False, True, True]
+    assert [("returned the same result" in text) for text in act.results] == [False, False, True, True]
     assert all(text.startswith('result of {"path": "a"}') for text in act.results)
     repeats, call = Repeats(), calls("a").calls[0]
     assert [repeats.count(call, Outcome(text)) for text in ("x", "x", "y", "y", "y")] == [1, 2, 1, 2, 3]
@@ -309,7 +309,7 @@ def test_a_tool_that_ends_the_program_costs_its_own_result() -> None:
 
     act = Act(ScriptedModel(asks_once("leave")), [tool_of(leave, "leave")])
     assert ended(run(act.say("Leave"))).reason == "done"
-    assert act.results == ["leave failed: RuntimeError: it wanted to end the program (usage: leave)"]
+    assert act.results == ["leave failed: RuntimeError: it tried to end the program (usage: leave)"]
 
 
 def test_little_is_read_to_find_calls_without_a_result() -> None:

@@ -65,7 +65,7 @@ def test_what_somebody_else_changed_since_is_not_lost_unless_forced(gone: bool, 
         (tmp_path / "a.txt").write_text("a person's work")
     changes = Changes(tmp_path)
     (kept,) = changes.listed("t")
-    with pytest.raises(Refused, match="somebody else changed it since"):
+    with pytest.raises(Refused, match="has been changed since then"):
         changes.restore("t", kept.id)
     assert (tmp_path / "a.txt").exists() is not gone
     changes.restore("t", kept.id, force=True)
@@ -76,7 +76,7 @@ def test_changes_belong_to_their_thread(tmp_path: Path) -> None:
     change(tmp_path, "a.txt", "one", thread="one")
     changes = Changes(tmp_path)
     assert changes.listed("two") == []
-    with pytest.raises(Refused, match="no such change"):
+    with pytest.raises(Refused, match="does not exist"):
         changes.restore("two", changes.listed("one")[0].id)
 
 
@@ -105,9 +105,9 @@ def test_what_is_too_large_to_keep_is_said_to_be_lost(tmp_path: Path, monkeypatc
     monkeypatch.setattr(module, "LARGEST", 1_000)
     (tmp_path / "a.txt").write_text("too large" * 200)
     done = run(write_file.run({"path": "a.txt", "content": "x"}, place(tmp_path)))
-    assert done.text.endswith("(what was there before could not be kept)")
+    assert done.text.endswith("(the previous content could not be saved)")
     changes = Changes(tmp_path)
-    with pytest.raises(Refused, match="too large to be kept"):
+    with pytest.raises(Refused, match="too large to keep a copy"):
         changes.restore("t", changes.listed("t")[0].id)
 
 
@@ -118,7 +118,7 @@ def test_a_link_in_the_place_of_the_folder_is_not_followed(tmp_path: Path) -> No
     (work / ".everlong").symlink_to(outside)
     (work / "a.txt").write_text("first")
     done = run(write_file.run({"path": "a.txt", "content": "x"}, place(work)))
-    assert done.text.endswith("could not be kept)")
+    assert done.text.endswith("could not be saved)")
     assert list(outside.iterdir()) == []
 
 

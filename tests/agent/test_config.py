@@ -69,20 +69,20 @@ def test_variables_go_over_the_file_and_options_over_both(tmp_path: Path) -> Non
 
 
 WRONG = {
-    "unknown": ('[agent]\nmodle = "x"', "no such setting: modle; did you mean mode"),
+    "unknown": ('[agent]\nmodle = "x"', "unknown setting: modle; did you mean mode"),
     "not toml": ("[agent", "everlong.toml"),
-    "a word for a number": ('[agent]\nmost_steps = "many"', "most_steps is a whole number"),
-    "no steps": ("[agent]\nmost_steps = 0", "most_steps is at least 1"),
-    "true for a number": ("[agent]\nmost_steps = true", "most_steps is a whole number"),
-    "approval": ('[agent]\napproval = "sometimes"', "approval is one of ask, always, never"),
-    "sandbox": ('[agent]\nsandbox = "soft"', "sandbox is one of auto, off, namespaces, bubblewrap, landlock"),
-    "sandbox network": ('[agent]\nsandbox_network = "some"', "sandbox_network is true or false"),
-    "threshold": ("[agent]\nthreshold = 0.1", "threshold is a share"),
+    "a word for a number": ('[agent]\nmost_steps = "many"', "most_steps must be an integer"),
+    "no steps": ("[agent]\nmost_steps = 0", "most_steps must be at least 1"),
+    "true for a number": ("[agent]\nmost_steps = true", "most_steps must be an integer"),
+    "approval": ('[agent]\napproval = "sometimes"', "approval must be one of ask, always, never"),
+    "sandbox": ('[agent]\nsandbox = "soft"', "one of auto, off, namespaces, bubblewrap, landlock"),
+    "sandbox network": ('[agent]\nsandbox_network = "some"', "sandbox_network must be true or false"),
+    "threshold": ("[agent]\nthreshold = 0.1", "threshold must be a share"),
     "server": ("[agent.mcp.x]\nseconds = 1.0", "either a command or a url"),
-    "server field": ('[agent.mcp.x]\ncomand = "x"', "MCP server 'x' is a table of"),
-    "subagents": ("[agent.subagents]\ndepth = 1", "subagents is a table of"),
-    "model": ("[agent]\nmodel = 1", "model is a text"),
-    "section": ("agent = 1", "agent is a section"),
+    "server field": ('[agent.mcp.x]\ncomand = "x"', "MCP server 'x' must be a table of"),
+    "subagents": ("[agent.subagents]\ndepth = 1", "subagents must be a table of"),
+    "model": ("[agent]\nmodel = 1", "model must be a string"),
+    "section": ("agent = 1", "agent must be a section"),
 }
 
 
@@ -94,8 +94,31 @@ def test_what_makes_no_sense_is_refused_by_name_in_one_line(name: str, tmp_path:
     assert "\n" not in str(error.value)
 
 
+ORIGINS: dict[str, tuple[dict[str, str], dict[str, object], str]] = {
+    "a variable": ({"EVERLONG_MODE": "trim", "EVERLONG_PRESET": "x"}, {}, "EVERLONG_PRESET: unknown preset 'x'"),
+    "one of the agent": ({"EVERLONG_MOST_STEPS": "many"}, {}, "EVERLONG_MOST_STEPS: most_steps must be an integer"),
+    "one in vain": ({"EVERLONG_HISTORY_WINDOW": "9"}, {}, "EVERLONG_HISTORY_WINDOW: history_window: preset auto does"),
+    "an option": ({}, {"model": "m", "preset": "x"}, "--preset: unknown preset 'x'"),
+    "an option of two words": ({}, {"most_steps": 0}, "--most-steps: most_steps must be at least 1"),
+    "an option in vain": ({}, {"history_window": 9}, "--history-window: history_window: preset auto does not use it"),
+}
+
+
+@pytest.mark.parametrize("name", ORIGINS)
+def test_what_is_refused_is_named_where_it_was_set(name: str) -> None:
+    environment, options, line = ORIGINS[name]
+    with pytest.raises(InputError) as error:
+        load_config(environment, options=options)
+    assert str(error.value).startswith(line)
+
+
+def test_every_unknown_setting_of_a_file_is_named_at_once(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="unknown setting: modle, tresh"):
+        load_config({}, file=written(tmp_path, '[agent]\ntresh = 1\nmodle = "x"'))
+
+
 def test_the_fields_that_variables_set_and_those_that_a_fetched_folder_may_not() -> None:
-    of_files = {"allow", "allowed", "deny", "mcp", "remembered", "subagents", "engine", "named", "unused"}
+    of_files = {"allow", "allowed", "deny", "extra", "mcp", "remembered", "subagents", "engine", "named", "unused"}
     assert set(VARIABLES) == set(AgentConfig.__dataclass_fields__) - of_files
     assert (
         *("allow", "allowed", "approval", "mcp", "policy", "sandbox", "sandbox_network", "upstream", "workspace"),

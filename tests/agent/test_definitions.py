@@ -99,8 +99,8 @@ def test_arguments_arrive_as_their_types(arguments: dict[str, Any], at: int, val
         ({"name": "a", "tags": [1]}, "tags: Expected"),
         ({"name": "a", "tags": "[broken"}, "tags:"),
         ({"name": "a", "point": {}}, "point: Object missing required field `x`"),
-        ({"name": "a", "colour": 1}, "colour: no such argument; there are: name, count"),
-        ({"name": "a", "place": {}}, "place: no such argument"),
+        ({"name": "a", "colour": 1}, "colour: unknown argument; known arguments: name, count"),
+        ({"name": "a", "place": {}}, "place: unknown argument"),
     ],
     ids=lambda value: str(value)[:40],
 )
@@ -285,10 +285,10 @@ def endless(tree: Tree) -> None:
         (unknown_type, "type hints cannot be read"),
         (strange_type, "the type of parameter a has no JSON schema"),
         (by_position, "by position only"),
-        (中文, "cannot name a tool"),
+        (中文, "is not a tool name"),
         (generator, "only plain and async functions"),
         (Point, "only plain and async functions"),
-        (endless, "contains itself"),
+        (endless, "refers to itself"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

@@ -89,7 +89,7 @@ def test_a_tool_that_claims_to_be_read_only_is_asked_for_and_the_claim_is_shown(
             assert not file.exists()
             (action,) = asked
             assert (action.kind, action.tool, action.subject) == ("tool", "peek", "peek")
-            assert action.hint == "MCP server small; the server says about it: read-only"
+            assert action.hint == "MCP server small; according to the server: read-only"
             assert json.loads(action.details) == {"path": str(file)}
 
     run(work())

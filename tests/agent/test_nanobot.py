@@ -97,7 +97,7 @@ def test_V3_the_defaults_come_with_its_preset_and_give_way_to_what_is_set(tmp_pa
 def test_V3_a_window_of_nothing_is_taken_literally_and_the_error_says_so(tmp_path: Path) -> None:
     config = read(tmp_path, contextWindowOverride=0)
     assert config.engine.window == 0
-    with open_store("memory:") as store, pytest.raises(BudgetImpossible, match="nothing fits in 0 tokens"):
+    with open_store("memory:") as store, pytest.raises(BudgetImpossible, match="nothing fits into 0 tokens"):
         due_at(store, config.engine, Call(model="gpt-4o"))
 
 
@@ -109,19 +109,19 @@ def test_what_a_foreign_file_has_in_vain_is_named_as_it_is_written_and_the_file_
 
 
 IN_VAIN = [
-    ("auto", "history_window", "history_window: preset auto does not use it, preset simple does"),
+    ("auto", "history_window", "history_window: preset auto does not use it; preset simple does"),
     (
         "nanobot",
         "history_window",
-        "history_window: preset nanobot does not use it, preset simple does; preset nanobot has max_messages instead",
+        "history_window: preset nanobot does not use it; preset simple does; preset nanobot has max_messages instead",
     ),
     (
         "simple",
         "max_user_message_chars",
-        "max_user_message_chars: preset simple does not use it, preset nanobot does; "
+        "max_user_message_chars: preset simple does not use it; preset nanobot does; "
         "preset simple has max_chars_per_message instead",
     ),
-    ("chatbox", "message_buffer_min", "message_buffer_min: preset chatbox does not use it, preset static-buffer does"),
+    ("chatbox", "message_buffer_min", "message_buffer_min: preset chatbox does not use it; preset static-buffer does"),
 ]
 
 

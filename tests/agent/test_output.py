@@ -58,7 +58,7 @@ def test_100_megabytes_are_not_kept_whole() -> None:
     assert len(outcome.text) < MOST_KEPT + 200
     assert outcome.text.startswith("begin\nx\n")
     assert outcome.text.endswith("x\nend")
-    assert "characters are left out here and were not kept]" in outcome.text
+    assert "characters left out here; they were not stored]" in outcome.text
     assert (outcome.failed, outcome.images) == (True, images)
 
 

@@ -135,7 +135,7 @@ def test_over_http_in_every_format_with_tools_a_limit_and_a_tail(fmt: str) -> No
     signs = (b'"none"', b'"tools": []')  # Ollama has no word for it
     forbidden = [any(sign in asked.body.lower() for sign in signs) for asked in server.requests]
     assert forbidden == [False, False, True]
-    assert "All 2 steps" in server.requests[-1].messages[-1].text
+    assert "all of its 2 steps" in server.requests[-1].messages[-1].text
 
 
 # --- Sources ----------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def test_a_file_that_is_too_long_is_cut_and_says_so(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("é" * 40_000, "utf-8")
     text = file_source(tmp_path, "AGENTS.md")("t")
     assert text.startswith("é" * 1_000)
-    assert text.endswith("AGENTS.md goes on: 16,000 more bytes; read the file]")
+    assert text.endswith("AGENTS.md continues for 16,000 more bytes; read the file]")
 
 
 def test_a_changed_source_reaches_the_very_next_request(tmp_path: Path) -> None:

@@ -125,10 +125,10 @@ def test_a_long_result_is_bounded_and_the_whole_can_be_read() -> None:
     run(family.say("Go"))
     first, whole, other, found = (each for message in family.messages() for each in message.results)
     assert len(first.text) < 900
-    assert "read_subagent with thread 'main.call_0_0' returns the whole" in first.text
+    assert "call read_subagent with thread 'main.call_0_0' to read all of it" in first.text
     assert whole.text.startswith("line 0: the gauge")
     assert len(whole.text) == 20_000
-    assert (other.text, other.failed) == ("'main' is no sub-agent of this conversation", True)
+    assert (other.text, other.failed) == ("'main' is not a sub-agent of this conversation", True)
     assert "Write much" in found.text
 
 
@@ -142,7 +142,7 @@ def test_an_overflow_that_cannot_be_recovered_is_a_typed_partial_result(language
     ((head, text, failed),) = family.results()
     assert failed
     assert (head["status"], head["kind"]) == ("partial", "overflow")
-    assert ("任务中止" if language == "zh" else "does not fit its window") in text
+    assert ("任务中止" if language == "zh" else "its context overflowed") in text
     assert '- read: result of {"path": "a"}' in text
     assert "I begin." in text
     assert "prompt is too long" not in text
@@ -158,13 +158,13 @@ def test_a_sub_agent_has_more_time_than_a_tool_and_then_is_stopped_too() -> None
     family = Family(ScriptedModel(spawns("Go")), child, [tool_of(hang, "hang")], SubAgents(seconds=0.1))
     assert ended(run(family.say("Go"))).reason == "done"
     (result,) = (each for message in family.messages() for each in message.results)
-    assert result.text == "spawn did not end within 0.1 seconds and was stopped"
+    assert result.text == "spawn did not finish within 0.1 seconds and was stopped"
     assert not unanswered(family.messages("main.call_0_0"))
 
 
 ENDS: dict[str, tuple[SubAgents, str]] = {
-    "most steps": (SubAgents(most_steps=2), "used all its steps"),
-    "most tokens": (SubAgents(most_tokens=150), "used all its tokens"),
+    "most steps": (SubAgents(most_steps=2), "used all of its steps"),
+    "most tokens": (SubAgents(most_tokens=150), "used all of its tokens"),
 }
 
 
@@ -248,7 +248,7 @@ def test_a_task_that_says_nothing_is_told_so(arguments: str) -> None:
     run(family.say("Go"))
     (result,) = (each for message in family.messages() for each in message.results)
     assert result.failed
-    assert "say in words" in result.text
+    assert "describe what to do" in result.text
 
 
 def test_a_store_that_fails_is_a_result_of_spawn() -> None:

@@ -32,7 +32,7 @@ def test_every_row_of_the_table_makes_the_tool_of_its_name() -> None:
 
 
 def test_the_page_about_the_agent_names_every_tool() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "agent.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "app" / "agent.md").read_text("utf-8")
     assert [name for name in STANDARD if f"`{name}`" not in page] == []
 
 

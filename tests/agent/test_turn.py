@@ -64,9 +64,9 @@ def test_the_most_steps_end_in_an_answer_without_calls() -> None:
     events = run(act.say("Go on for ever"))
     assert ended(events) == replace(ended(events), reason="most steps", steps=4)
     assert len(ran.calls) == 3
-    assert "All 3 steps of this turn are used" in model.requests[-1].messages[-1].text
+    assert "This turn has used all of its 3 steps" in model.requests[-1].messages[-1].text
     assert act.stored[-1].text == "So far."
-    assert not any("steps of this turn" in message.text for message in act.stored)  # said, not kept
+    assert not any("This turn has used" in message.text for message in act.stored)  # said, not kept
     act.sound()
 
 
@@ -76,7 +76,7 @@ def test_a_model_that_calls_nevertheless_is_not_obeyed_and_the_thread_is_sound()
     act = Act(model, [ran.tool()], replace(CONFIG, most_steps=2))
     assert ended(run(act.say("Go"))).reason == "most steps"
     assert len(ran.calls) == 2
-    assert act.results[-1] == "[not made: the turn was at its end.]"
+    assert act.results[-1] == "[not run: the turn had ended.]"
     act.sound()
 
 
@@ -132,7 +132,7 @@ class Slow:
             self.closed = True
 
 
-def test_an_interrupt_while_the_model_speaks_keeps_no_half_answer() -> None:
+def test_an_interrupt_while_the_model_speaks_keeps_what_it_said() -> None:
     async def turn() -> None:
         act = Act(Slow())
         task = asyncio.create_task(act.say("Tell me"))
@@ -144,7 +144,8 @@ def test_an_interrupt_while_the_model_speaks_keeps_no_half_answer() -> None:
         assert not act.agent.running("t")
         assert not act.agent.interrupt("t")
         assert act.model.closed  # type: ignore[attr-defined]
-        assert roles(act.stored) == [Role.SYSTEM, Role.USER]
+        assert roles(act.stored) == [Role.SYSTEM, Role.USER, Role.ASSISTANT]
+        assert (act.stored[-1].text, act.stored[-1].ending) == ("Half", "stopped")
         assert act.kinds() == ["turn.started", "turn.failed"]
 
     run(turn())

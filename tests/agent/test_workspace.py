@@ -83,8 +83,13 @@ TRICKS: list[tuple[str, Callable[[Place], None], str, str]] = [
     ("a file as a folder", lambda p: None, "src/a.txt/b", "not a folder"),
     ("a folder as a file", lambda p: None, "src", "it is a folder"),
     ("the workspace as a file", lambda p: None, ".", "it is a folder"),
-    ("a pipe", lambda p: os.mkfifo(p.workspace / "pipe"), "pipe", "no regular file"),
-    ("a socket", lambda p: socket.socket(socket.AF_UNIX).bind(os.path.relpath(p.workspace / "s")), "s", "no regular"),
+    ("a pipe", lambda p: os.mkfifo(p.workspace / "pipe"), "pipe", "not a regular file"),
+    (
+        "a socket",
+        lambda p: socket.socket(socket.AF_UNIX).bind(os.path.relpath(p.workspace / "s")),
+        "s",
+        "not a regular",
+    ),
 ]
 
 
@@ -109,7 +114,7 @@ def test_a_trick_is_refused_in_one_line(place: Place, prepare: Callable[[Place],
 def test_a_device_is_refused() -> None:
     devices = Place(thread="t", call="c", workspace=Path("/dev"))
     for attempt in (lambda: inside(devices, "zero"), lambda: read(devices, "zero")):
-        with pytest.raises(InputError, match="no regular file"):
+        with pytest.raises(InputError, match="not a regular file"):
             attempt()
 
 

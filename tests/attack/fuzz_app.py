@@ -1,6 +1,6 @@
 """Attack on the app's API over HTTP: every route of its table, with wrong names, numbers, queries and bodies.
 
-A finding is an answer of 500 or more, or an error that is no JSON with one line. The app and the model it talks to run
+A finding is an answer of 500 or more, or an error that is not JSON with one line. The app and the model it talks to run
 on this machine; no value that is tried is the address of anything else.
 """
 
@@ -113,8 +113,8 @@ FIELDS = (
     "window",
     "temperature",
 )
-PAGES = ("/", "/index.html")  # 503 until the page is built, and nothing that is sent changes them
-STREAMS = ("/everlong/api/live", "/everlong/api/threads/{thread}/events")
+PAGES = ("/", "/diagrams.html", "/index.html")  # 503 until the page is built, and nothing that is sent changes them
+STREAMS = ("/everlong/api/events", "/everlong/api/live", "/everlong/api/threads/{thread}/events")
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def refusals(fmt: str, body: Any) -> list[str]:
     if unwritable:
         return [unwritable]
     if not isinstance(body, dict):
-        return ["the body is no object"]
+        return ["the body is not an object"]
     return list(RULES[fmt](body))
 
 

@@ -161,5 +161,5 @@ def _anthropic_tool(tool: Any) -> str:
     if not isinstance(tool, dict) or not filled(tool.get("name")):
         return "no name"
     if tool.get("type") in (None, "custom") and not isinstance(tool.get("input_schema"), dict):
-        return "input_schema is no object"
+        return "input_schema is not an object"
     return ""

@@ -55,4 +55,4 @@ def _calls(where: str, calls: Any) -> Iterator[str]:
         if not isinstance(made, dict) or not isinstance(made.get("name"), str):
             yield f"{where}.tool_calls[{index}]: no function"
         elif not isinstance(made.get("arguments", {}), dict):
-            yield f"{where}.tool_calls[{index}]: arguments are no object"
+            yield f"{where}.tool_calls[{index}]: arguments are not an object"

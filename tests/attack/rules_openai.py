@@ -61,7 +61,7 @@ def _chat_content(where: str, message: Payload, role: str) -> Iterator[str]:
     elif not isinstance(content, str):
         yield f"{where}.content: neither a string nor an array"
     elif not content.strip() and not (role == "assistant" and any(message.get(key) for key in INSTEAD)):
-        yield f"{where}.content: says nothing"
+        yield f"{where}.content: is empty"
 
 
 def _chat_block(where: str, block: Any, role: str) -> Iterator[str]:

@@ -199,15 +199,15 @@ def test_what_was_broken_is_sent_valid(name: str) -> None:
 TOLD: dict[str, tuple[Payload, str]] = {
     "a role that is a list": (chat({"role": ["user"], "content": "x"}), "unknown role a list (at messages[0].role)"),
     "a role nested 3,000 levels deep": (chat({"role": nested(3_000), "content": "x"}), "nested too deeply"),
-    "tools that are a number": (chat(ASK, tools=5), "tools is a list, not a number"),
-    "a tool that is a text": (chat(ASK, tools=["x"]), "tools[0] is an object, not 'x'"),
+    "tools that are a number": (chat(ASK, tools=5), "tools must be a list, not a number"),
+    "a tool that is a text": (chat(ASK, tools=["x"]), "tools[0] must be an object, not 'x'"),
     "a tool without a name": (chat(ASK, tools=[{"type": "function"}]), "tools[0] needs a function with a name"),
-    "a schema that is no object": (
+    "a schema that is not an object": (
         claude(("user", [MARKED]), tools=[{"name": "f", "input_schema": 5}]),
-        "tools[0] has an input_schema that is no object",
+        "tools[0] has an input_schema that is not an object",
     ),
-    "instructions that are a list": (responses(ASK, instructions=["x"]), "instructions is text, not a list"),
-    "system text that is a number": (claude(("user", [MARKED]), system=5), "system is text or blocks, not int"),
+    "instructions that are a list": (responses(ASK, instructions=["x"]), "instructions must be text, not a list"),
+    "system text that is a number": (claude(("user", [MARKED]), system=5), "system must be text or blocks, not int"),
     "system text without parts": (
         gemini(("user", {"text": "a"}), systemInstruction={}),
         "systemInstruction has no parts",

@@ -75,4 +75,4 @@ def test_a_model_whose_name_cannot_be_written_is_refused(fmt: str) -> None:
     with ScriptedServer() as upstream, RunningGateway(upstream=upstream.url) as gateway:
         status, answer = asked(gateway, PATHS[fmt], body, {})
     assert status == 400
-    assert told(fmt, answer) == "model is no name: it holds half a surrogate pair"
+    assert told(fmt, answer) == "model is not a valid name: it contains half a surrogate pair"

@@ -1,5 +1,6 @@
 """A misspelt variable counts for nothing: it is named in one line, with what may have been meant."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,7 @@ def misspelt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("EVERLONG_STORE", str(tmp_path / "threads.db"))
 
 
-LINE = "in the environment, and read by nothing: EVERLONG_FOO, EVERLONG_TRESHOLD (did you mean EVERLONG_THRESHOLD?)"
+LINE = "unknown environment variables: EVERLONG_FOO, EVERLONG_TRESHOLD (did you mean EVERLONG_THRESHOLD?)"
 
 
 @pytest.mark.parametrize(
@@ -48,6 +49,9 @@ LINE = "in the environment, and read by nothing: EVERLONG_FOO, EVERLONG_TRESHOLD
     [
         ("sessions", "list"),
         ("models", "gpt-4o"),
+        ("fit", "--sample", "--json"),
+        ("inspect", "--sample", "--json"),
+        ("demo", "--json"),
         ("lab", "replay", "nowhere"),
         ("wrap", "--list"),
         ("serve", "--new-key"),
@@ -68,3 +72,90 @@ def test_others_say_nothing(arguments: tuple[str, ...], misspelt: None) -> None:
 def test_it_is_told_in_chinese(misspelt: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
     assert "EVERLONG_TRESHOLD（是不是 EVERLONG_THRESHOLD？）" in everlong("sessions", "list").err
+
+
+def test_fit_reads_the_preset_and_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVERLONG_HISTORY_WINDOW", "4")
+    by_option = json.loads(everlong("fit", "--sample", "--preset", "simple", "--json").out)
+    monkeypatch.setenv("EVERLONG_PRESET", "simple")
+    by_variable = json.loads(everlong("fit", "--sample", "--json").out)
+    assert by_option == by_variable
+    monkeypatch.setenv("EVERLONG_HISTORY_WINDOW", "8")
+    assert json.loads(everlong("fit", "--sample", "--json").out)["messages"] > by_variable["messages"]
+
+
+def test_fit_reads_the_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVERLONG_WINDOW", "32000")
+    assert json.loads(everlong("fit", "--sample", "--json").out)["budget"] < 32_000
+
+
+def test_inspect_reads_window_and_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVERLONG_WINDOW", "100000")
+    late = json.loads(everlong("inspect", "--sample", "--json").out)
+    monkeypatch.setenv("EVERLONG_THRESHOLD", "0.5")
+    early = json.loads(everlong("inspect", "--sample", "--json").out)
+    assert late["window"]["tokens"] == 100_000
+    assert early["window"]["threshold"] < late["window"]["threshold"]
+
+
+def test_the_demo_reads_preset_and_window_and_its_options_count_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVERLONG_PRESET", "simple")
+    monkeypatch.setenv("EVERLONG_WINDOW", "20000")
+    played = json.loads(everlong("demo", "--json").out)
+    assert (played["preset"], played["window"]) == ("simple", 20_000)
+    played = json.loads(everlong("demo", "--json", "--preset", "auto", "--window", "16000").out)
+    assert (played["preset"], played["window"]) == ("auto", 16_000)
+    monkeypatch.setenv("EVERLONG_WINDOW", "100")
+    ran = everlong("demo")
+    assert (ran.code, "EVERLONG_WINDOW: the demo needs a window of at least 4000" in ran.err) == (1, True)
+
+
+def test_an_option_that_the_preset_does_not_use_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVERLONG_HISTORY_WINDOW", "4")
+    ran = everlong("fit", "--sample")
+    assert ran.code == 1
+    assert "history_window" in ran.err
+
+
+PRESETS = "the presets are auto, chatbox, nanobot, nanobot-v3, simple, static-buffer and off"
+WRONG = {
+    "a preset": ("EVERLONG_PRESET", "latest", f"unknown preset 'latest'; {PRESETS}"),
+    "a share": ("EVERLONG_THRESHOLD", "5", "threshold must be a share from 0.40 to 0.95, not 5.0"),
+    "a number": ("EVERLONG_WINDOW", "wide", "window must be an integer, not 'wide'"),
+    "another preset's option": (
+        "EVERLONG_HISTORY_WINDOW",
+        "4",
+        "history_window: preset auto does not use it; preset simple does",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    "arguments", [("fit", "--sample"), ("inspect", "--sample"), ("demo",), ("chat", "-m", "hi")], ids=" ".join
+)
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_value_is_one_line_with_its_variable(
+    name: str, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    variable, value, line = WRONG[name]
+    monkeypatch.setenv("EVERLONG_MODE", "trim")  # not this one
+    monkeypatch.setenv("EVERLONG_STORE", str(tmp_path / "threads.db"))
+    monkeypatch.setenv(variable, value)
+    ran = everlong(*arguments)
+    assert (ran.code, ran.out, ran.err) == (1, "", f"everlong: {variable}: {line}\n")
+
+
+def test_a_wrong_preset_of_the_chat_is_one_line_with_the_option(tmp_path: Path) -> None:
+    ran = everlong("chat", "--preset", "latest", "-m", "hi", "--store", str(tmp_path / "threads.db"))
+    assert (ran.code, ran.err) == (1, f"everlong: --preset: unknown preset 'latest'; {PRESETS}\n")
+
+
+@pytest.mark.parametrize("arguments", [("wrap", "--list"), ("serve", "--new-key")], ids=" ".join)
+def test_the_gateway_names_variables_that_it_ignores(
+    arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line = "everlong: EVERLONG_PRESET is not read by the gateway; set EVERLONG_GATEWAY_PRESET"
+    monkeypatch.setenv("EVERLONG_PRESET", "simple")
+    assert everlong(*arguments).err.splitlines() == [line]
+    monkeypatch.setenv("EVERLONG_GATEWAY_PRESET", "simple")
+    assert everlong(*arguments).err == ""

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from everlong.compress.draft import Task, draft_of
 from everlong.compress.excerpts import TalkQuotes
-from everlong.compress.steps.by_need import by_need
+from everlong.compress.steps.choice.by_need import by_need
 from everlong.core import Message, Role, Text
 from everlong.relevance import Index
 from everlong.tokens import Counter

@@ -1,11 +1,13 @@
 """Which steps stand after a compaction, and which of their results are abridged: figures on both sides of a border."""
 
+from itertools import pairwise
+
 import pytest
 
 from everlong.compress.draft import Draft, Task, draft_of
 from everlong.compress.newest_steps import before_newest, movable, stand
-from everlong.compress.steps.by_need import by_need
-from everlong.core import History, Message
+from everlong.compress.steps.choice.by_need import by_need
+from everlong.core import History, Message, Role
 from everlong.tokens import Counter
 from tests.core.build import assistant, calls, result, system, user
 
@@ -94,3 +96,33 @@ def test_a_result_in_a_users_role_is_abridged_behind_its_frame() -> None:
     assert observed[-1] == history[-1].text
     assert observed[-3].startswith("Observation:\n[excerpts: ")
     assert [message for message in after.messages if message in history[-6::2]] == history[-6::2]
+
+
+def talk(question: str, answer: int) -> History:
+    """Sixty questions with their answers, of that many words, and a last question."""
+    rounds = [
+        message
+        for n in range(60)
+        for message in (user(f"Day {n}: " + f"word{n} " * 40), assistant(f"Noted {n}. " + f"told{n} " * answer))
+    ]
+    return (system("s"), *rounds, user(question))
+
+
+@pytest.mark.parametrize("answer", [0, 20, 80])
+@pytest.mark.parametrize("target", [2_000, 3_000, 5_000])
+@pytest.mark.parametrize(
+    "question", ["And now?", "Please tell me in detail what we said on each of the days so far. " * 3]
+)
+def test_in_a_talk_no_answer_stays_without_its_question(question: str, target: int, answer: int) -> None:
+    history = talk(question, answer)
+    kept = by_need(drafted(history, target), task(target)).messages
+    for before, message in pairwise(kept):
+        if message.role is Role.ASSISTANT:
+            assert before == history[history.index(message) - 1]
+
+
+@pytest.mark.parametrize(("question", "stays"), [("And now?", True), ("What did we say about the tides? " * 5, False)])
+def test_a_short_message_keeps_the_exchange_that_it_refers_to(question: str, stays: bool) -> None:
+    history = talk(question, 60)
+    kept = by_need(drafted(history, 2_000), task(2_000)).messages
+    assert (history[-3] in kept and history[-2] in kept) is stays

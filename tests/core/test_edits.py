@@ -14,7 +14,10 @@ def test_an_edit_knows_what_it_saved() -> None:
 def test_an_impossible_budget_lists_the_parts_largest_first() -> None:
     error = BudgetImpossible(1_000, [("tool schemas", 400), ("system prompt", 1_200)])
     assert error.parts == (("system prompt", 1_200), ("tool schemas", 400))
-    assert str(error) == "at least 1,600 tokens are needed, the limit is 1,000: system prompt 1,200, tool schemas 400"
+    assert (
+        str(error)
+        == "the request needs at least 1,600 tokens, but the limit is 1,000: system prompt 1,200, tool schemas 400"
+    )
 
 
 def test_errors_carry_their_figures() -> None:

@@ -51,8 +51,25 @@ def test_what_was_recalled_stands_before_its_question_until_the_next_point() -> 
 
 def test_inside_a_tool_loop_what_was_recalled_stands_where_it_was_appended() -> None:
     block = user("[recalled]")
-    log: tuple[Entry, ...] = (user("a"), assistant("b"), Recalled(2, block), assistant("c"))
-    assert view(log) == (user("a"), assistant("b"), block, assistant("c"))
+    log: tuple[Entry, ...] = (
+        user("a"),
+        Point(boundary=1, summary=SUMMARY),
+        assistant("b"),
+        Recalled(3, block),
+        assistant("c"),
+    )
+    assert view(log) == (*SUMMARY, assistant("b"), block, assistant("c"))
+
+
+def test_where_everything_stands_again_nothing_is_recalled() -> None:
+    log: tuple[Entry, ...] = (
+        user("a"),
+        Point(boundary=1, summary=SUMMARY),
+        Recalled(2, user("[recalled]")),
+        user("b"),
+        Withdrawal(1),
+    )
+    assert view(log) == (user("a"), user("b"))
 
 
 entries = st.lists(st.integers(0, 5), max_size=20)

@@ -75,7 +75,7 @@ HOSTILE_AUTHORS: dict[str, Hostile] = {
     "endless": Hostile(lambda _: Raw(chunk=ENDLESS, times=1 << 12), ("and so on and so on",)),
     "silent": Hostile(lambda _: Answer(text=structured(context="late words"), before=300.0), ("late words",)),
     "larger than its input": Hostile(_repeats_everything, ("n8999",)),
-    "429 for ever": Hostile(lambda _: Refusal(429, '{"error":{"message":"Rate limit reached"}}')),
+    "always 429": Hostile(lambda _: Refusal(429, '{"error":{"message":"Rate limit reached"}}')),
     "broken JSON": says('{"context": "The user asks what each function does", "decisions": ["Use the', "Use the"),
     "cut off": says(structured(context="Half of it"), "Half of it", stop="length"),
     "only reasoning": Hostile(lambda _: Answer(thinking="The user seems to plan a robbery."), ("robbery",)),

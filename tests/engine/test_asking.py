@@ -106,7 +106,7 @@ def test_functions_are_called_until_the_model_has_no_more_calls() -> None:
             ('{"city":"Oslo","days":3}', False),
             ("noon", False),
             ("LookupError: no such city", True),
-            ('city: missing; it takes {"type": "string"}', True),
+            ('city: missing; expected {"type": "string"}', True),
         ]
 
     made = [
@@ -133,14 +133,14 @@ def test_a_tool_that_is_not_there_is_told_so_and_the_others_are_answered() -> No
     async def talk(engine: Engine, model: HttpModel) -> None:
         assert (await engine.ask("t", "Go.", model=model, tools=[now])).text == "Fine."
         results = [result.text for row in engine.threads.read("t") for result in getattr(row.entry, "results", ())]
-        assert results == ["there is no tool 'nope'; there are: now", "noon"]
+        assert results == ["there is no tool 'nope'; available tools: now", "noon"]
 
     run(in_turn([calls(("nope", "{}"), ("now", "{}")), Answer(text="Fine.")]), talk)
 
 
 def test_a_model_that_calls_for_ever_is_stopped() -> None:
     async def talk(engine: Engine, model: HttpModel) -> None:
-        with pytest.raises(ProviderError, match="went on calling tools"):
+        with pytest.raises(ProviderError, match="still calling tools"):
             await engine.ask("t", "Go.", model=model, tools=[now])
 
     assert len(run(lambda _: calls(("now", "{}")), talk)) == 50
@@ -196,7 +196,7 @@ def test_a_thread_is_its_owners() -> None:
             lambda: engine.prepare("t", Call(model="gpt-4o"), owner="bob"),
             lambda: engine.recall("t", "mine", owner="bob"),
         ):
-            with pytest.raises(NoThread, match="of 'bob'"):
+            with pytest.raises(NoThread, match="belongs to 'bob'"):
                 await trespass()
         with pytest.raises(NoThread):  # an empty header is no key to everything
             await engine.ask("t", "x", model=model, owner="")
@@ -225,7 +225,7 @@ def test_a_model_without_a_name_and_an_event_loop_are_told_in_one_line() -> None
                 await engine.ask("t", "hello", model=nameless)
         with open_engine("memory:") as engine, pytest.raises(InputError, match="model must be a model, such as"):
             await engine.ask("t", "hello", model="gpt-4o")  # type: ignore[arg-type]
-        with pytest.raises(InputError, match="no provider 'opnai'; did you mean openai"):
+        with pytest.raises(InputError, match="unknown provider 'opnai'; did you mean openai"):
             HttpModel("opnai", "gpt-4o")
 
     asyncio.run(inside())

@@ -9,6 +9,7 @@ from everlong.core import Action, EventKind, Message, Point, Recalled, Role, Wit
 from everlong.engine import preparation
 from everlong.engine.contracts import Call
 from everlong.engine.engine import Engine
+from everlong.engine.recall import block as recalled
 from everlong.engine.settings import Settings
 from everlong.engine.thread import CallContext, work_on
 from everlong.engine.view import View
@@ -63,7 +64,17 @@ def test_a_compaction_is_due_above_the_threshold_and_not_at_it() -> None:
     reasons = [
         preparation._reason_to_compact(context, of(tokens)) for tokens in (threshold, threshold + 1, limit, limit + 1)
     ]
-    assert reasons == ["", "high mark", "high mark", "more than the window takes"]
+    assert reasons == ["", "threshold reached", "threshold reached", "threshold reached"]
+
+
+def test_only_a_prompt_that_the_window_cannot_hold_is_called_larger_than_it() -> None:
+    """The limit leaves out the answer and the margin: a step may go past both marks and still fit into the window."""
+    context = Desk().context()
+    window = context.budget.parts.window
+    held = context.budget.unanchored().gauge.countable(window) - context.budget.parts.tools
+    assert held > context.budget.limit
+    reasons = [preparation._reason_to_compact(context, of(tokens)) for tokens in (held, held + 1)]
+    assert reasons == ["threshold reached", "larger than the window"]
 
 
 @pytest.mark.parametrize(("seconds", "due"), [(300, ""), (301, "cold cache")])
@@ -89,7 +100,7 @@ def test_after_an_undo_only_what_must_be_is_compacted() -> None:
     context = desk.context()
     assert context.state.undone
     assert preparation._reason_to_compact(context, of(context.budget.threshold + 1)) == ""
-    assert preparation._reason_to_compact(context, of(context.budget.limit + 1)) == "more than the window takes"
+    assert preparation._reason_to_compact(context, of(context.budget.limit + 1)) == "threshold reached"
     desk.point()
     assert not desk.context().state.undone
 
@@ -98,10 +109,10 @@ def test_after_an_undo_only_what_must_be_is_compacted() -> None:
     ("limit", "model", "new", "reason"),
     [
         (1.0, "gpt-4o", 0.39, ""),
-        (1.0, "gpt-4o", 0.41, "high mark"),
-        (0.85, "gpt-4o", 0.39, "high mark"),
-        (1.0, "gpt-4.1", 0.39, "high mark"),
-        (1.0, "gpt-4o", 1.0, "more than the window takes"),
+        (1.0, "gpt-4o", 0.41, "threshold reached"),
+        (0.85, "gpt-4o", 0.39, "threshold reached"),
+        (1.0, "gpt-4.1", 0.39, "threshold reached"),
+        (1.0, "gpt-4o", 1.5, "larger than the window"),
     ],
     ids=["too little is new", "enough", "made for a smaller window", "for another model", "it must be"],
 )
@@ -179,15 +190,15 @@ def test_a_question_is_looked_up_once_and_only_if_no_compaction_knew_it() -> Non
     desk = Desk()
     state = desk.context().state
     last = state.opened.rows[-1]
-    assert preparation._unsent_question(state) == last
+    assert recalled._unsent_question(state) == last
     desk.engine.context.threads.append("t", [Recalled(last.order, user("From before."))])
-    assert preparation._unsent_question(desk.context().state) is None
+    assert recalled._unsent_question(desk.context().state) is None
     desk.engine.append("t", [user("Another?")])
-    assert preparation._unsent_question(desk.context().state) is not None
+    assert recalled._unsent_question(desk.context().state) is not None
     desk.point()
-    assert preparation._unsent_question(desk.context().state) is None
+    assert recalled._unsent_question(desk.context().state) is None
     desk.engine.append("t", [assistant("Yes.")])
-    assert preparation._unsent_question(desk.context().state) is None
+    assert recalled._unsent_question(desk.context().state) is None
 
 
 CONTEXT = user("<<<BEGIN_OPENCLAW_INTERNAL_CONTEXT>>>\nnone\n<<<END_OPENCLAW_INTERNAL_CONTEXT>>>")
@@ -205,7 +216,7 @@ RECALLS = {
 def test_what_is_recalled_for_are_words_of_the_user(added: tuple[Message, ...], question: str | None) -> None:
     desk = Desk()
     desk.engine.append("t", [assistant("Noted."), *added])
-    found = preparation._unsent_question(desk.context().state)
+    found = recalled._unsent_question(desk.context().state)
     entry = None if found is None else found.entry
     assert (entry is None) if question is None else (isinstance(entry, Message) and entry.text.startswith(question))
 
@@ -244,9 +255,9 @@ def test_what_is_recalled_takes_the_least_of_its_bounds(
     desk.point()
     desk.engine.append("t", [user("What was question zero about?")])
     context, budgets = desk.context(), []
-    monkeypatch.setattr(preparation, "recalled_block", lambda *given: budgets.append(given[-1]))
+    monkeypatch.setattr(recalled, "recalled_block", lambda *given: budgets.append(given[-1]))
     tokens = context.budget.threshold + taken if taken else 0
-    assert not preparation._recall(context, of(tokens))
+    assert not recalled.recall_needed(context, of(tokens))
     assert budgets == [int(share * context.budget.movable) if budget is None else budget]
 
 

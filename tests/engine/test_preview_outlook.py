@@ -11,7 +11,7 @@ from everlong.engine.preview import MEASURED, Outlook, outlook, outlook_of
 from everlong.engine.settings import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Settings
 from everlong.windows import Window, window
 
-PAGE = (Path(__file__).parents[2] / "docs" / "engine.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "settings.md").read_text(encoding="utf-8")
 WINDOWS = sorted(MEASURED)
 THRESHOLDS = sorted(MEASURED[WINDOWS[0]])
 CLOSE = 1e-9  # what reckoning with floats may be off
@@ -87,7 +87,7 @@ def test_settings_are_looked_at_with_their_window() -> None:
     assert outlook_of(Settings(threshold=0.6, soft_cap=90_000), KNOWN) == outlook(64_000, 0.6)
 
 
-def test_the_page_about_the_engine_has_the_table() -> None:
+def test_the_page_about_settings_has_the_table() -> None:
     def shown(one: Outlook) -> str:
         return " / ".join(map(str, one.percents))
 

@@ -1,5 +1,6 @@
 """Recovering from one refusal after another, and from providers that do not tell the truth; over HTTP."""
 
+import json
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -12,6 +13,7 @@ from everlong.errors import ContextOverflow, StoreBusy
 from everlong.llm import Answer, HttpModel, Refusal, ScriptedServer, Window, in_turn, reports
 from everlong.llm.scripted.hostile import MALFORMED
 from everlong.store import MemoryThreads
+from everlong.wire import format_named
 from tests.core.build import assistant, calls, result, system, user
 from tests.engine.talking import Talk, over_http, pages
 
@@ -60,6 +62,27 @@ def test_a_reply_that_is_too_long_is_asked_for_shorter_and_stays_so() -> None:
     with ScriptedServer(in_turn([REPLY_TOO_LONG, TOO_LONG], then=lambda asked: OK)) as server:
         over_http(server, run)
     assert [asked.max_tokens for asked in server.requests] == [500, 400, 400]
+
+
+NO_TEMPERATURE = Refusal(400, '{"error":{"message":"`temperature` is deprecated for this model."}}')
+NO_SHARE = Refusal(400, '{"error":{"message":"`top_p` is not supported for this model"}}')
+
+
+@pytest.mark.parametrize("fmt", ["openai-chat", "anthropic", "gemini", "openai-responses", "ollama"])
+def test_parameters_that_a_model_does_not_take_are_left_out_and_stay_out(fmt: str) -> None:
+    api = format_named(fmt).api
+    extra = json.dumps(api.drawn_from(0.5))
+
+    async def run(model: HttpModel) -> None:
+        talk = Talk(model, call=Call(model="gpt-4o", fmt=fmt, max_tokens=500, temperature=0.3, extra=extra))
+        _with_past(talk)
+        assert isinstance((await talk.say("And now?"))[-1], Finished)
+
+    with ScriptedServer(in_turn([NO_TEMPERATURE, NO_SHARE, TOO_LONG], then=lambda asked: OK)) as server:
+        over_http(server, run, fmt)
+    sent = [json.loads(asked.body) for asked in server.requests]
+    assert ["temperature" in json.dumps(body) for body in sent] == [True, False, False, False]
+    assert [body != api.drawn_from_all(body) for body in sent] == [True, True, False, False]
 
 
 @pytest.mark.parametrize("share", [0, 3, 10], ids=["one token", "a third", "a tenth"])

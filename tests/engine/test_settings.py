@@ -21,7 +21,7 @@ BAD: list[tuple[str, Any]] = [
     ("threshold", float("nan")),
     ("threshold", [0.8]),
     ("window", -1),
-    ("window", "8k"),
+    ("window", "8x"),
     ("window", True),
     ("window", 8_000.5),
     ("window", float("inf")),

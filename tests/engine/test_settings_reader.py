@@ -32,17 +32,18 @@ def test_every_setting_is_described_once_and_its_default_is_what_settings_have()
 @pytest.mark.parametrize(
     ("given", "line"),
     [
-        ({"treshold": 0.8}, "gateway.toml: no such setting: treshold; did you mean threshold?"),
-        ({"summarise": "on"}, "gateway.toml: no such setting: summarise; did you mean summaries?"),
-        ({"qqq": 1}, "gateway.toml: no such setting: qqq"),
-        ({"threshold": "much"}, "gateway.toml: threshold is a number, not 'much'"),
-        ({"threshold": 0.39}, "gateway.toml: threshold is a share from 0.40 to 0.95, not 0.39"),
-        ({"low_mark": 0}, "gateway.toml: low_mark is a share above 0 and up to 0.95, not 0.0"),
-        ({"mode": "on"}, "gateway.toml: mode is one of off, trim, auto, not 'on'"),
-        ({"window": -1}, "gateway.toml: window is a number of tokens, not -1"),
-        ({"cache_seconds": -1}, "gateway.toml: cache_seconds is a number of seconds, not -1.0"),
-        ({"max_user_message_chars": -1}, "gateway.toml: max_user_message_chars is a number of characters, not -1"),
-        ({"tool_result_hard_limit": 1.5}, "gateway.toml: tool_result_hard_limit is a share from 0 to 1, not 1.5"),
+        ({"treshold": 0.8}, "gateway.toml: unknown setting: treshold; did you mean threshold?"),
+        ({"summarise": "on"}, "gateway.toml: unknown setting: summarise; did you mean summaries?"),
+        ({"qqq": 1}, "gateway.toml: unknown setting: qqq"),
+        ({"threshold": "much"}, "gateway.toml: threshold must be a number, not 'much'"),
+        ({"threshold": 0.39}, "gateway.toml: threshold must be a share from 0.40 to 0.95, not 0.39"),
+        ({"low_mark": 0}, "gateway.toml: low_mark must be a share above 0 and up to 0.95, not 0.0"),
+        ({"mode": "on"}, "gateway.toml: mode must be one of off, trim, auto, not 'on'"),
+        ({"window": -1}, "gateway.toml: window must be a number of tokens, not -1"),
+        ({"window": "12x"}, "gateway.toml: window must be an integer, not '12x'"),
+        ({"cache_seconds": -1}, "gateway.toml: cache_seconds must be a number of seconds, not -1.0"),
+        ({"max_user_message_chars": -1}, "gateway.toml: max_user_message_chars must be a number of characters, not -1"),
+        ({"tool_result_hard_limit": 1.5}, "gateway.toml: tool_result_hard_limit must be a share from 0 to 1, not 1.5"),
     ],
 )
 def test_what_is_wrong_is_one_line_with_its_place(given: dict[str, object], line: str) -> None:
@@ -57,6 +58,11 @@ def test_what_is_wrong_is_one_line_with_its_place(given: dict[str, object], line
 )
 def test_the_bounds_themselves_are_allowed(name: str, value: float) -> None:
     assert getattr(read_settings({name: value}), name) == value
+
+
+@pytest.mark.parametrize("written", ["200000", "200k", "0.2M", "200_000", "200,000", 200_000, 200_000.0])
+def test_tokens_may_be_written_as_people_write_them(written: object) -> None:
+    assert read_settings({"window": written, "soft_cap": written}) == Settings(window=200_000, soft_cap=200_000)
 
 
 def test_names_of_the_caller_are_left_to_the_caller() -> None:
@@ -79,7 +85,7 @@ def test_options_of_presets_are_settings_by_their_own_names() -> None:
 
 def test_an_option_that_is_set_to_its_default_is_not_set() -> None:
     assert Settings(options={"tool_result_soft_limit": 0.3}) == Settings()
-    with pytest.raises(InputError, match="no preset has an option 'nothing'"):
+    with pytest.raises(InputError, match="no preset has an option named 'nothing'"):
         Settings(options={"nothing": 1})
 
 

@@ -169,7 +169,7 @@ def test_law2_what_cannot_fit_by_an_exact_count_is_refused_and_the_parts_add_up(
     assert parts.keys() == {"system text", "last user message", "the shortest answer"}
     assert parts["the shortest answer"] == 1_024
     assert refused.value.limit == 32_000 < refused.value.needed == sum(parts.values())
-    assert f"at least {refused.value.needed:,} tokens are needed, the limit is 32,000" in str(refused.value)
+    assert f"needs at least {refused.value.needed:,} tokens, but the limit is 32,000" in str(refused.value)
 
 
 def test_where_sizes_are_estimated_the_provider_decides() -> None:
@@ -182,7 +182,7 @@ def test_who_has_little_to_move_is_told_once_what_takes_the_window() -> None:
     agent.work(2)
     events = agent.engine.context.threads.events("t")
     told = [
-        event.reason for event in events if event.kind is EventKind.CONTEXT_WARNED and "can move only" in event.reason
+        event.reason for event in events if event.kind is EventKind.CONTEXT_WARNED and "can free only" in event.reason
     ]
     assert len(told) == 1
     assert "system text 2" in told[0]

@@ -6,17 +6,17 @@ from itertools import pairwise
 
 import pytest
 
-from everlong.core import OUTCOMES, EventKind, Message, Point, Role, Withdrawal
+from everlong.core import OUTCOMES, EventKind, Message, Point, Reasoning, Role, Text, Withdrawal
 from everlong.engine.contracts import Call, Failed, Finished, Restarted, Said
 from everlong.engine.engine import Engine
 from everlong.engine.settings import Settings
 from everlong.engine.turn import converse
 from everlong.errors import BudgetImpossible, ContextOverflow, MalformedHistory, NotRecovered, ProviderError
-from everlong.llm import Answer, Refusal, ScriptedModel, Window, in_turn, reads_files
+from everlong.llm import Answer, HttpModel, Refusal, ScriptedModel, ScriptedServer, Window, in_turn, reads_files
 from everlong.llm.scripted.script import Broken
 from everlong.wire import Usage
 from tests.core.build import system, user
-from tests.engine.talking import Talk, lawful
+from tests.engine.talking import FORMATS, Talk, lawful, over_http
 
 MALFORMED = Refusal(
     400,
@@ -154,12 +154,16 @@ def test_a_server_that_truncates_in_silence_is_found_out() -> None:
     assert "window.learned" in talk.kinds()
 
 
-def test_a_stream_that_breaks_is_an_error_event_and_nothing_of_it_is_kept() -> None:
+def test_a_stream_that_breaks_is_an_error_event_and_its_words_stay() -> None:
     model = ScriptedModel(lambda asked: Broken(Answer(text="one two three four five six"), 1))
     talk = Talk(model)
     replies = asyncio.run(talk.say("Hello"))
     assert [type(reply) for reply in replies] == [Said, Failed]
-    assert [message.role for message in talk.stored] == [Role.SYSTEM, Role.USER]
+    assert [message.role for message in talk.stored] == [Role.SYSTEM, Role.USER, Role.ASSISTANT]
+    shown = "".join(reply.text for reply in replies if isinstance(reply, Said))
+    assert shown
+    assert talk.stored[-1].text == shown
+    assert (talk.stored[-1].ending, talk.stored[-1].model) == ("broken off", "gpt-4o")
     assert talk.kinds()[-1] == "turn.failed"
 
 
@@ -169,12 +173,52 @@ def test_a_caller_who_goes_away_leaves_a_finished_turn_behind() -> None:
     async def run() -> None:
         await talk.engine.append(talk.thread, [user("Hello")])
         stream = converse(talk.engine, talk.model, talk.thread, talk.call)
-        await anext(stream)
+        first = await anext(stream)
         await stream.aclose()
+        assert isinstance(first, Said)
+        assert (talk.stored[-1].text, talk.stored[-1].ending) == (first.text, "stopped")
 
     asyncio.run(run())
     assert talk.kinds() == ["turn.started", "turn.failed"]
     assert not talk.threads.unfinished(talk.thread)
+
+
+@pytest.mark.parametrize("fmt", FORMATS)
+def test_after_words_or_thoughts_that_broke_off_every_provider_accepts_the_next_request(fmt: str) -> None:
+    """The connection breaks after each piece in turn: after thoughts alone, and in the middle of the words."""
+    answer = Answer(text="one two three " * 200, thinking="Hm, let me think.")
+    last: list[tuple[type, ...]] = [()]
+
+    async def run(model: HttpModel) -> None:
+        talk = Talk(model, call=Call(model="m", fmt=fmt, max_tokens=500))
+        assert isinstance((await talk.say("Hello"))[-1], Failed)
+        if talk.stored[-1].role is Role.ASSISTANT:
+            assert talk.stored[-1].ending == "broken off"
+            last.append(tuple(type(part) for part in talk.stored[-1].parts))
+        assert isinstance((await talk.say("And now?"))[-1], Finished)
+
+    for pieces in range(1, 14):
+        script = in_turn([Broken(answer, pieces), Answer(text="Good.")])
+        with ScriptedServer(script, window=Window(16_000, told=True)) as server:
+            over_http(server, run, fmt)
+            lawful([asked.messages for asked in server.requests], fmt)
+            cut_short = last[-1] == (Reasoning,)
+            assert not (cut_short and "think" in server.requests[-1].body.decode()), "thoughts are whole or absent"
+    assert {(Reasoning,), (Reasoning, Text)} <= {*last}
+
+
+@pytest.mark.parametrize(
+    ("answer", "ending"),
+    [
+        (Answer(text="All of it."), ""),
+        (Answer(text="As far as it went", stop="length"), "length"),
+        (Answer(text=""), "empty"),
+    ],
+)
+def test_an_answer_says_how_it_ended_and_who_gave_it(answer: Answer, ending: str) -> None:
+    talk = Talk(ScriptedModel(lambda asked: answer))
+    asyncio.run(talk.say("Hello"))
+    assert (talk.stored[-1].ending, talk.stored[-1].model) == (ending, "gpt-4o")
 
 
 def test_what_alone_exceeds_the_window_is_told_in_parts_and_nothing_is_sent() -> None:

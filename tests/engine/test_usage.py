@@ -11,7 +11,17 @@ from everlong.engine.budget import calibration_of, counter_for, learned_window
 from everlong.engine.contracts import Call, Prepared
 from everlong.engine.engine import BlockingEngine, Engine
 from everlong.engine.settings import Settings
-from everlong.engine.usage import FOR_SUMMARIES, LEAST_TRUE, STOOD_STILL, Saved, Spent, cost_of, saved_on, spent_on
+from everlong.engine.usage import (
+    FOR_SUMMARIES,
+    LEAST_TRUE,
+    STOOD_STILL,
+    Saved,
+    Savings,
+    Spent,
+    cost_of,
+    saved_on,
+    spent_on,
+)
 from everlong.errors import ContextOverflow, NotRecovered
 from everlong.store import MemoryThreads
 from everlong.windows import Prices
@@ -168,6 +178,7 @@ def happened(kind: EventKind, before: int = 0, after: int = 0, model: str = "m",
 ASKED = happened(EventKind.USAGE_RECORDED, 5_000, 100)
 CUT = happened(EventKind.CONTEXT_COMPRESSED, 10_000, 4_000)
 UNDONE = happened(EventKind.CONTEXT_RESTORED, 4_000, 10_000)
+AGAIN = replace(CUT, reason="preset simple")
 SUMMARY = happened(EventKind.USAGE_RECORDED, 9_000, 500, reason=FOR_SUMMARIES)
 COURSES: dict[str, tuple[list[Event], list[Saved]]] = {
     "nothing": ([], []),
@@ -177,7 +188,12 @@ COURSES: dict[str, tuple[list[Event], list[Saved]]] = {
     "two compactions": ([CUT, ASKED, CUT, ASKED], [Saved("m", 2, 18_000)]),
     "undone": ([CUT, ASKED, UNDONE, ASKED], [Saved("m", 1, 6_000)]),
     "undone without one": ([UNDONE, ASKED], []),
-    "a summary is no request": ([CUT, SUMMARY], []),
+    "a summary is no request: it takes": ([CUT, SUMMARY], [Saved("m", 0, -9_500)]),
+    "what a summary took is taken off": ([CUT, SUMMARY, ASKED, ASKED], [Saved("m", 2, 2_500)]),
+    "a preset that assembles each request": (
+        [AGAIN, ASKED, AGAIN, ASKED, ASKED],  # each tells of its own request alone
+        [Saved("m", 2, 12_000)],
+    ),
     "two models": (
         [CUT, ASKED, replace(ASKED, model="n"), replace(ASKED, model="n")],
         [Saved("n", 2, 12_000), Saved("m", 1, 6_000)],
@@ -191,8 +207,29 @@ def test_what_compaction_saved_is_counted_from_the_events(name: str) -> None:
     assert saved_on(events) == saved
 
 
-def test_what_was_saved_is_worth_between_the_cached_and_the_full_price() -> None:
-    saved = Saved("m", 3, 1_000_000)
-    assert saved.worth(Prices(input=3.0, output=15.0, cache_read=0.3)) == (0.3, 3.0)
-    assert saved.worth(Prices(input=3.0, output=15.0)) == (3.0, 3.0)
-    assert saved.worth(Prices()) is None
+@pytest.mark.parametrize(
+    ("cached", "dollars"),
+    [
+        # 1 000 000 tokens were left out of a request of 1 000 000; 1 900 000 of the whole were sent before
+        (0, 3.0),  # nobody caches: what was left out would have been paid in full
+        (900_000, (1.9 * 0.3 + 0.1 * 3) - (0.9 * 0.3 + 0.1 * 3)),  # it would have been read from the cache
+    ],
+    ids=["no cache", "a warm cache"],
+)
+def test_what_is_saved_is_what_it_would_have_cost_less_what_it_cost(cached: int, dollars: float) -> None:
+    asked = happened(EventKind.USAGE_RECORDED, 1_000_000, 0, model="claude-sonnet-4-5")
+    asked = replace(asked, data=f'{{"cached":{cached}}}')
+    savings = Savings(left_out=1_000_000, whole=1_900_000, model=asked.model, caches=True)
+    assert savings.after(asked).dollars == pytest.approx(dollars)
+
+
+def test_the_first_request_after_a_compaction_pays_for_the_new_prefix() -> None:
+    warm = happened(EventKind.USAGE_RECORDED, 100_000, 0, model="claude-sonnet-4-5")
+    savings = Savings()
+    savings.after(replace(warm, data='{"cached":90000}'))
+    savings.after(happened(EventKind.CONTEXT_COMPRESSED, 100_000, 40_000))
+    spared = savings.after(replace(warm, tokens_before=41_000))  # nothing of it is in the cache
+    assert spared.tokens == 60_000
+    assert spared.dollars == pytest.approx((100_000 * 0.3 + 1_000 * 3 - 41_000 * 3) / 1_000_000)
+    assert spared.dollars < 0
+    assert savings.after(replace(warm, tokens_before=42_000, data='{"cached":41000}')).dollars > 0

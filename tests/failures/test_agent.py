@@ -3,16 +3,15 @@
 import asyncio
 import json
 import os
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
-from everlong.agent import Agent, Entered, Outcome, TurnEnded
+from everlong.agent import Agent, Entered, Outcome, StandingContext, TurnEnded
 from everlong.agent.config import SubAgents
 from everlong.agent.definitions import Place
-from everlong.agent.standing_context import StandingContext, workspace_standing
+from everlong.agent.standing_context import workspace_standing
 from everlong.agent.subagents import SubAgentSetup, spawn_tools
 from everlong.core import OUTCOMES, EventKind, JsonObject, Message, Point
 from everlong.engine import Engine, Failed, Restarted, Settings, Summaries
@@ -266,10 +265,7 @@ def test_F7_whatever_ends_a_compaction_the_state_is_idle_and_the_next_turn_works
             await asyncio.sleep(0.01)
         if how == "cancelled":
             await gate.waiting.wait()
-            running = summaries._running["t"]
-            running.cancel()
-            with suppress(asyncio.CancelledError):
-                await running
+            assert summaries.cancel("t")
         await summaries.drain()
         assert not summaries.running("t")
         assert not act.agent.running("t")

@@ -30,7 +30,7 @@ def test_D4_the_price_of_sending_is_seen_and_tokens_are_the_limit() -> None:
                 app.state.threads.append(thread, [said, Message(Role.ASSISTANT, (Text("noted"),))])
             view.thread(thread)
             expect(view.panel.get_by_text(view.like("panel.cost_about"))).to_have_text(re.compile(r"\$0\.\d+"))
-            expect(view.panel.get_by_text(view.word("panel.over_auto"))).to_be_visible()
+            expect(view.panel.get_by_role("status").get_by_text(view.like("panel.next.compaction"))).to_be_visible()
             view.say("What now?")
             expect(view.log.get_by_text("What now?")).to_be_visible()
             view.answered()
@@ -92,7 +92,7 @@ def test_H2_a_compaction_is_undone_and_new_turns_stay() -> None:
 
 
 @in_a_browser
-def test_H2_editing_makes_a_branch_and_the_old_thread_stays() -> None:
+def test_H2_editing_makes_a_version_and_the_old_one_stays() -> None:
     with an_app(TALKS, window=WINDOW, built=the_page()) as (app, _), a_view(app) as view:
         page = app.page()
         thread = page.thread("Boats")
@@ -111,7 +111,10 @@ def test_H2_editing_makes_a_branch_and_the_old_thread_stays() -> None:
         view.answered()
         expect(view.log.get_by_text("Question 1: what about it?")).to_have_count(0)
         expect(view.summary()).to_have_count(0)
-        assert page.rows(thread) == rows
+        after = [row | {"versions": None} for row in page.rows(thread)]
+        assert after == rows
+        view.button("versions.previous").click()
+        expect(view.log.get_by_text("Question 1: what about it?")).to_be_visible()
 
 
 @in_a_browser
@@ -170,7 +173,7 @@ def test_H5_a_failure_is_told_and_can_be_tried_again() -> None:
         thread = page.thread()
         fill(page, thread, 2)
         view.thread(thread)
-        failed = view.page.get_by_text(view.word("compacting.failed"))
+        failed = view.page.get_by_role("status").get_by_text(view.like("outcome.failed"))
         for number in range(2, 10):
             view.say(f"Question {number}: what about it? {FILLING}")
             expect(view.log.get_by_text(f"Question {number}: what about it?")).to_be_visible()
@@ -199,9 +202,11 @@ def test_H5_an_answer_that_fails_is_told_and_tried_again_without_saying_it_twice
         thread = page.thread()
         view.open(f"#/t/{thread}")
         view.say("How are you?")
-        expect(view.page.get_by_role("status").get_by_text("not well today")).to_be_visible()
+        failure = view.log.locator(".failure")
+        failure.get_by_text(view.word("failure.details"), exact=True).click()
+        expect(failure.get_by_text("not well today")).to_be_visible()
         ill[0] = False
-        view.button("app.retry").click()
+        failure.get_by_role("button", name=view.word("app.retry")).click()
         expect(view.log.get_by_text("Well again.")).to_be_visible()
         expect(view.log.get_by_text("How are you?")).to_have_count(1)
         expect(view.page.get_by_text("not well today")).to_have_count(0)

@@ -74,7 +74,7 @@ def test_H4_the_meter_after_an_automatic_cut_goes_down_and_up_again_only_with_wo
         for number in range(12):
             seen = talk.say(f"Q: {story(number)}")
             meters.append(last_meter(seen))
-            cuts.append("cut:" in seen)
+            cuts.append("compacted:" in seen)
         assert any(cuts)
         for at in range(1, len(meters)):
             assert (meters[at][1] < meters[at - 1][1]) == cuts[at]
@@ -101,7 +101,7 @@ def test_H5_a_summariser_that_fails_is_told_and_the_talk_goes_on(tmp_path: Path)
         fill(talk)
         talk.say("Q: and now?")
         seen = " ".join(talk.do("/compact").split())
-        assert "Compacted by rules" in seen
+        assert "messages by rules" in seen
         assert "the summariser is on strike" in seen
         assert "Noted." in talk.say("Q: still there?")
         session = talk.chat.session
@@ -116,7 +116,7 @@ def test_H5_an_overflow_nothing_helps_against_is_one_clear_line_with_what_to_do(
     with talking(tmp_path, lambda _: Refusal(400, TOO_LONG), tools=False) as talk:
         seen = talk.say("Q: hello")
         assert seen.count("✗") == 1
-        assert "/compact makes room" in seen
+        assert "/compact makes it shorter" in seen
         assert talk.chat.error
         assert len(talk.model.requests) <= 4
 
@@ -132,6 +132,6 @@ def test_H5_pins_that_fill_the_window_are_told_at_the_prompt(tmp_path: Path) -> 
 def test_H5_a_cut_is_announced_before_it_comes(tmp_path: Path) -> None:
     with talking(tmp_path, telling, tools=False, small=True, window=6_000) as talk:
         seen = [talk.say(f"Q: {'kettle ' * 120} {number}") for number in range(40)]
-        warned = next(at for at, text in enumerate(seen) if "a cut is near" in text)
-        cut = next(at for at, text in enumerate(seen) if "cut:" in text)
+        warned = next(at for at, text in enumerate(seen) if "a compaction is near" in text)
+        cut = next(at for at, text in enumerate(seen) if "compacted:" in text)
         assert warned < cut

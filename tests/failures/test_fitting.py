@@ -59,7 +59,8 @@ def test_A7_the_original_behind_a_trimmed_result_comes_back_whole() -> None:
     edits = [edit for edit in fitted.edits if edit.at == 3 and edit.ref]
     assert fitted.original(edits[0].ref or "") == huge.encode()
     shown = str(fitted.messages[-1]["content"])
-    assert shown.splitlines()[0] == huge.splitlines()[0]
+    assert "excerpts" in shown.splitlines()[0]
+    assert shown.splitlines()[1] == huge.splitlines()[0]
     assert shown.splitlines()[-1] == huge.splitlines()[-1]
 
 

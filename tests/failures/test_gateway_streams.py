@@ -26,6 +26,7 @@ from tests.gateway.talking import (
     talk_through,
     whole_of,
 )
+from tests.sdk_clients import closed_later
 
 MODES = ("off", "auto")
 TOO_LONG = (
@@ -183,18 +184,24 @@ def test_J3_a_client_that_goes_away_cancels_the_upstream(fmt: str, mode: str, mo
 
 
 def openai_chat(gateway: RunningGateway) -> object:
-    client = openai.OpenAI(base_url=gateway.url, api_key="k", max_retries=0, default_headers={CLIENTS: "1"})
+    client = closed_later(
+        openai.OpenAI(base_url=gateway.url, api_key="k", max_retries=0, default_headers={CLIENTS: "1"})
+    )
     told = [{"role": "user", "content": "Hello."}]
     return list(client.chat.completions.create(model="gpt-4o", messages=told, stream=True))  # type: ignore[call-overload]
 
 
 def openai_responses(gateway: RunningGateway) -> object:
-    client = openai.OpenAI(base_url=gateway.url, api_key="k", max_retries=0, default_headers={CLIENTS: "1"})
+    client = closed_later(
+        openai.OpenAI(base_url=gateway.url, api_key="k", max_retries=0, default_headers={CLIENTS: "1"})
+    )
     return list(client.responses.create(model="gpt-4o", input="Hello.", stream=True))
 
 
 def anthropic_messages(gateway: RunningGateway) -> object:
-    client = anthropic.Anthropic(base_url=gateway.address, api_key="k", max_retries=0, default_headers={CLIENTS: "1"})
+    client = closed_later(
+        anthropic.Anthropic(base_url=gateway.address, api_key="k", max_retries=0, default_headers={CLIENTS: "1"})
+    )
     told: Any = [{"role": "user", "content": "Hello."}]
     return list(client.messages.create(model="claude-opus-4-5", max_tokens=100, messages=told, stream=True))
 
@@ -206,7 +213,7 @@ SDKS = {
 }
 
 
-ENDS = {"breaks off": (b"", "broke off"), "just stops": (chunk(b""), "ended before its end")}
+ENDS = {"breaks off": (b"", "broke off"), "just stops": (chunk(b""), "answer is incomplete")}
 
 
 @pytest.mark.parametrize("end", ENDS)

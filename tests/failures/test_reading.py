@@ -26,7 +26,7 @@ DAMAGE = {
     "torn": (b'{"role": "user", "conte', "not JSON"),
     "NUL bytes": (b"\x00" * 64, "64 NUL bytes"),
     "not UTF-8": (b'{"role": "user", "content": "\xff\xfe"}', "not UTF-8"),
-    "a list": (b"[1, 2]", "a record is an object, not list"),
+    "a list": (b"[1, 2]", "a record must be an object, not list"),
     "half of two lines": (b'{"role": "us{"role": "user", "content": "hi"}', "not JSON"),
 }
 

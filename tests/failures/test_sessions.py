@@ -5,7 +5,8 @@ from types import ModuleType
 import pytest
 
 from everlong.core import Json, JsonObject
-from everlong.wire.sessions import chatbox, claude_code, codex, nanobot, pi
+from everlong.wire.sessions.agents import claude_code, codex, nanobot, pi
+from everlong.wire.sessions.chats import chatbox
 from tests.wire.sessions.reading import outline, read, written
 from tests.wire.sessions.samples import (
     CLAUDE,
@@ -83,7 +84,7 @@ def test_G1_a_lost_parent_does_not_cut_off_what_came_before() -> None:
     lines = [PI_3[0], pi_user("one", id="1", parentId=None), pi_said("two", id="3", parentId="lost")]
     found = read(pi, lines)
     assert outline(found.messages) == ["user: one", "assistant: two"]
-    assert found.warnings == ("pi: parent lost is missing, the record before is taken (at record 3)",)
+    assert found.warnings == ("pi: parent lost is missing; the previous record is used instead (at record 3)",)
 
 
 DUPLICATES = {
@@ -116,7 +117,7 @@ def test_G1_an_id_that_comes_twice_is_named_and_said_once(
 ) -> None:
     found = read(module, lines)
     assert outline(found.messages) == expected
-    assert any("comes twice" in warning for warning in found.warnings)
+    assert any("appears twice" in warning for warning in found.warnings)
     assert written(module, found) == lines
 
 
@@ -128,7 +129,7 @@ def test_G1_two_chatbox_messages_under_one_id_are_both_there() -> None:
     }
     found = chatbox.parse_body(session)
     assert outline(found.messages) == ["user: a", "user: b"]
-    assert found.warnings == ("chatbox: id 1 comes twice",)
+    assert found.warnings == ("chatbox: id 1 appears twice",)
 
 
 def test_G1_a_chatbox_message_of_the_wrong_shape_costs_itself_alone() -> None:

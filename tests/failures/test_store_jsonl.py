@@ -265,7 +265,7 @@ def test_G3_what_a_program_without_a_lock_writes_meanwhile_stays(tmp_path: Path)
     with JsonlThreads(tmp_path) as store:
         store.create("t")
     with JsonlThreads(tmp_path, clock=clock) as store:
-        with pytest.raises(StoreBusy, match="takes no lock"):
+        with pytest.raises(StoreBusy, match="does not lock it"):
             store.append("t", [user("ours")])
         assert line in path.read_bytes()
         store.append("t", [user("ours")])

@@ -109,7 +109,7 @@ def test_G3_a_thread_held_too_long_is_a_clear_refusal(url: str) -> None:
     with PostgresThreads(url, patience=0.2) as store, psycopg.connect(url) as other:
         store.create("t")
         other.execute("SELECT FROM everlong.threads FOR UPDATE")
-        with pytest.raises(StoreBusy, match="another writer holds the thread"):
+        with pytest.raises(StoreBusy, match="another writer has held the thread"):
             store.append("t", [user("hello")])
         other.rollback()
         assert store.append("t", [user("hello")])[0].order == 0

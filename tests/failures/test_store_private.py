@@ -94,7 +94,7 @@ def test_files_that_were_open_to_others_are_closed_and_a_line_says_so(
             assert again.warnings == ()
         assert open_to_others(home) == []
     (line, *_) = caplog.messages
-    assert line.endswith("could be read by others; from now on it is yours alone")
+    assert line.endswith("was readable by other users; it is now private")
     assert len(caplog.messages) <= 3
     caplog.clear()
     with open_store(url) as store:

@@ -394,7 +394,8 @@ def test_F5_a_sub_agent_is_a_thread_with_a_window_of_its_own() -> None:
             if not last.message.calls:
                 break
             await agent.engine.append("agent", [agent.answered(call.id) for call in last.message.calls])
-        assert accounts(agent)
+        assert points(agent)
+        assert all(point.account for point in points(agent)), "code tells where the work stands"
         assert not points(talk)
         assert max(request.tokens for request in server.requests[asked:]) <= 16_000
         agent.one_outcome_each()

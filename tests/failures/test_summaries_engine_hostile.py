@@ -21,7 +21,7 @@ MOST_CALLS = 4
 PROVIDERS: dict[str, Script | None] = {
     "a kind provider": None,
     **{name: HOSTILE[name]() for name in ("overflows at random", "reports a third", "reports sums", "says nothing")},
-    "503 for ever": HOSTILE["503 for ever"](),
+    "always 503": HOSTILE["always 503"](),
 }
 EARLIER = [
     message

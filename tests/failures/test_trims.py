@@ -13,7 +13,6 @@ from everlong.compress import (
     call_arguments,
     draft_of,
     emergency,
-    floor,
     hard_trim,
     images,
     long_messages,
@@ -23,6 +22,7 @@ from everlong.compress import (
     tool_rounds,
 )
 from everlong.compress.draft import Step
+from everlong.compress.steps.emergency import floor
 from everlong.core import CallId, History, Image, Message, Reasoning, Role, Text, ToolCall, ToolResult, pairs_of, ref_of
 from everlong.tokens import Counter
 from tests.compress.talks import COUNTER, assert_accounted, assert_lawful, assert_pairs, task

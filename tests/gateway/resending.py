@@ -8,7 +8,7 @@ from itertools import pairwise
 from threading import Event
 from typing import Any
 
-from everlong.gateway.clients import Clients
+from everlong.gateway.keys.records import scope_of
 from everlong.gateway.request import pieces_of_list, pieces_of_object
 from everlong.llm import ReceivedRequest, ScriptedServer
 from everlong.wire import format_named, problems
@@ -97,7 +97,7 @@ class Resending:
     def settle(self, gateway: RunningGateway) -> None:
         """Wait until the gateway is done with the last request and all that it started, and everything is written."""
         services = gateway.services
-        scope = Clients(()).identify([(b"x-api-key", self.key.encode())]).scope
+        scope = scope_of(self.key.encode())
         while services.recent.one(scope, self.last) is None:
             Event().wait(0.002)
         while any(services.summaries.running(one.thread) for one in services.conversations.all()):

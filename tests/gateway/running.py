@@ -5,6 +5,7 @@ import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Event, Thread
+from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from everlong.gateway.upstreams.providers import routes_from
 class RunningGateway:
     """`with RunningGateway(upstream=server.url) as gateway: …`; options are those of the configuration.
 
-    `beside` gives what else is served on its port.
+    `beside` gives what else is served on its port, `ticks` is the clock of limits and circuits.
     """
 
     def __init__(
@@ -29,8 +30,10 @@ class RunningGateway:
         environment: Mapping[str, str] | None = None,
         file: Path | None = None,
         beside: Callable[[GatewayConfig], Beside] | None = None,
+        ticks: Callable[[], float] = monotonic,
         **options: Any,
     ) -> None:
+        self._ticks = ticks
         options = {"store": "memory:", "port": 0, "access_log": False, **options}
         self._environment = dict(environment or {})
         self._config = load_config(None if file is None else str(file), options, self._environment)
@@ -73,7 +76,7 @@ class RunningGateway:
 
     def _made(self) -> Services:
         routes = routes_from(self._config, self._environment)
-        self._services = services_for(self._config, routes, self._environment)
+        self._services = services_for(self._config, routes, self._environment, ticks=self._ticks)
         return self._services
 
     def _run(self) -> None:

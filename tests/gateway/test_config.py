@@ -70,7 +70,7 @@ def test_every_setting_of_the_engine_may_be_set(option: Option, tmp_path: Path) 
 
 
 def test_a_setting_that_the_preset_does_not_use_is_refused_where_it_was_set(tmp_path: Path) -> None:
-    line = "history_window: preset auto does not use it, preset simple does"
+    line = "history_window: preset auto does not use it; preset simple does"
     assert said_about(tmp_path, "history_window = 5") == line
     for options, environment, origin in (
         ({}, {"EVERLONG_GATEWAY_HISTORY_WINDOW": "5"}, "EVERLONG_GATEWAY_HISTORY_WINDOW"),
@@ -182,66 +182,74 @@ def test_a_variable_names_the_store() -> None:
 KEY = f'[[keys]]\nname = "a"\nhash = "{HASH}"\n'
 
 BAD = [
-    ("unknown field", "prot = 1", "there is no field 'prot'; did you mean port?"),
-    ("unknown, nothing near", "zzz = 1", "there is no field 'zzz'; known: access_log, app, body_timeout,"),
-    ("unknown in a table", '[[upstreams]]\nulr = "x"', "there is no field 'upstreams[0].ulr'; did you mean url?"),
+    ("unknown field", "prot = 1", "unknown setting 'prot'; did you mean port?"),
+    ("unknown, nothing near", "zzz = 1", "unknown setting 'zzz'; known: access_log, app, app_lease, body_timeout,"),
+    ("unknown in a table", '[[upstreams]]\nulr = "x"', "unknown setting 'upstreams[0].ulr'; did you mean url?"),
     (
         "unknown in limits",
         KEY + "limits.at_onc = 1",
-        "there is no field 'keys[0].limits.at_onc'; did you mean at_once?",
+        "unknown setting 'keys[0].limits.at_onc'; did you mean at_once?",
     ),
-    ("a key as it is", f'[[keys]]\nname = "a"\nkey = "{SECRET}"', "there is no field 'keys[0].key'; known: hash,"),
-    ("deployments of text", 'deployments = "gpt-4o"', 'deployments is a table, such as my-name = "gpt-4o"'),
+    ("a key as it is", f'[[keys]]\nname = "a"\nkey = "{SECRET}"', "unknown setting 'keys[0].key'; known: hash,"),
+    ("deployments of text", 'deployments = "gpt-4o"', 'deployments must be a table, such as my-name = "gpt-4o"'),
     ("a deployment of nothing", 'deployments = {a = ""}', "deployments.a.model is empty"),
-    ("a deployment of truth", "deployments = {a = 0}", "deployments.a.window is at least 1"),
-    ("a deployment with more", "deployments = {a = {model = 'm', size = 3}}", "there is no field 'deployments.a.size'"),
-    ("no network", 'trusted_proxies = ["10.0.0.0/8", "lb"]', "trusted_proxies[1] is an address or a network, such as"),
-    ("a word for a number", 'port = "web"', "port is a whole number, not 'web'"),
-    ("a fraction", "port = 1.5", "port is a whole number, not 1.5"),
-    ("true for a number", "port = true", "port is a whole number, not True"),
-    ("true for seconds", "grace = true", "grace is a number, not True"),
-    ("negative", "port = -1", "port is at least 0, not -1"),
-    ("too large", "port = 65536", "port is at most 65535, not 65536"),
-    ("no workers", "workers = 0", "workers is at least 1, not 0"),
-    ("no time", "connect_timeout = 0", "connect_timeout is more than 0, not 0"),
-    ("negative days", "retention_days = -1", "retention_days is at least 0, not -1"),
-    ("for ever", "grace = inf", "grace is a finite number, not inf"),
-    ("not a number", "threshold = nan", "threshold is a number, not nan"),
-    ("threshold too low", "threshold = 0.1", "threshold is a share from 0.40 to 0.95, not 0.1"),
-    ("low mark too high", "low_mark = 0.96", "low_mark is a share above 0 and up to 0.95, not 0.96"),
-    ("no low mark", "low_mark = 0", "low_mark is a share above 0 and up to 0.95, not 0"),
-    ("no soft cap", "soft_cap = 0", "soft_cap is a number of tokens, not 0"),
-    ("a number for a word", "host = 5", "host is text, not 5"),
-    ("perhaps", 'open = "perhaps"', "open is true or false, not 'perhaps'"),
-    ("unknown mode", 'mode = "on"', "mode is one of off, trim, auto, not 'on'"),
-    ("unknown preset", 'preset = "best"', "no preset 'best'; there are auto, chatbox, nanobot,"),
-    ("unknown keep", 'keep = "all"', "keep is one of nothing, edits, text, not 'all'"),
-    ("size below nothing", "largest_body = -1", "largest_body is a number of bytes, such as 67108864 or 64MiB, not -1"),
-    ("size of no unit", 'memory = "5 cats"', "memory is a number of bytes, such as 67108864 or 64MiB, not '5 cats'"),
-    ("a long value", f'port = "{"x" * 500}"', "port is a whole number, not 'xxxxxxxxxx"),
-    ("no list", "upstreams = 3", "upstreams is a list"),
-    ("no table", f'upstreams = ["{SECRET}"]', "upstreams[0] is a table"),
+    ("a deployment of truth", "deployments = {a = 0}", "deployments.a.window must be at least 1"),
+    ("a deployment with more", "deployments = {a = {model = 'm', size = 3}}", "unknown setting 'deployments.a.size'"),
+    ("no network", 'trusted_proxies = ["10.0.0.0/8", "lb"]', "trusted_proxies[1] must be an address or a network"),
+    ("a word for a number", 'port = "web"', "port must be an integer, not 'web'"),
+    ("a fraction", "port = 1.5", "port must be an integer, not 1.5"),
+    ("true for a number", "port = true", "port must be an integer, not True"),
+    ("true for seconds", "grace = true", "grace must be a number, not True"),
+    ("negative", "port = -1", "port must be at least 0, not -1"),
+    ("too large", "port = 65536", "port must be at most 65535, not 65536"),
+    ("no workers", "workers = 0", "workers must be at least 1, not 0"),
+    ("no time", "connect_timeout = 0", "connect_timeout must be more than 0, not 0"),
+    ("negative days", "retention_days = -1", "retention_days must be at least 0, not -1"),
+    ("for ever", "grace = inf", "grace must be a finite number, not inf"),
+    ("not a number", "threshold = nan", "threshold must be a number, not nan"),
+    ("threshold too low", "threshold = 0.1", "threshold must be a share from 0.40 to 0.95, not 0.1"),
+    ("low mark too high", "low_mark = 0.96", "low_mark must be a share above 0 and up to 0.95, not 0.96"),
+    ("no low mark", "low_mark = 0", "low_mark must be a share above 0 and up to 0.95, not 0"),
+    ("no soft cap", "soft_cap = 0", "soft_cap must be a number of tokens, not 0"),
+    ("a number for a word", "host = 5", "host must be text, not 5"),
+    ("perhaps", 'open = "perhaps"', "open must be true or false, not 'perhaps'"),
+    ("unknown mode", 'mode = "on"', "mode must be one of off, trim, auto, not 'on'"),
+    ("unknown preset", 'preset = "best"', "unknown preset 'best'; the presets are auto, chatbox, nanobot,"),
+    ("unknown keep", 'keep = "all"', "keep must be one of nothing, edits, text, not 'all'"),
+    (
+        "size below nothing",
+        "largest_body = -1",
+        "largest_body must be a number of bytes, such as 67108864 or 64MiB, not -1",
+    ),
+    (
+        "size of no unit",
+        'memory = "5 cats"',
+        "memory must be a number of bytes, such as 67108864 or 64MiB, not '5 cats'",
+    ),
+    ("a long value", f'port = "{"x" * 500}"', "port must be an integer, not 'xxxxxxxxxx"),
+    ("no list", "upstreams = 3", "upstreams must be a list"),
+    ("no table", f'upstreams = ["{SECRET}"]', "upstreams[0] must be a table"),
     ("no url", '[[upstreams]]\nname = "x"', "upstreams[0].url is missing"),
     ("empty url", '[[upstreams]]\nurl = ""', "upstreams[0].url is empty"),
     (
         "no such format",
         '[[upstreams]]\nurl = "x"\nformats = ["soap"]',
-        "upstreams[0].formats[0] is one of openai-chat,",
+        "upstreams[0].formats[0] must be one of openai-chat,",
     ),
-    ("a number for a key", '[[upstreams]]\nurl = "x"\nkey = 5', "upstreams[0].key is text"),
-    ("a slash in a name", '[[upstreams]]\nurl = "x"\nname = "a/b"', "upstreams[0].name has no blanks and no slashes"),
+    ("a number for a key", '[[upstreams]]\nurl = "x"\nkey = 5', "upstreams[0].key must be text"),
+    ("a slash in a name", '[[upstreams]]\nurl = "x"\nname = "a/b"', "upstreams[0].name must not contain spaces"),
     (
         "two upstreams of a name",
         '[[upstreams]]\nurl = "x"\nname = "a"\n[[upstreams]]\nurl = "y"\nname = "A"',
-        "upstreams has two tables of the same name, 'a'",
+        "upstreams has two tables with the same name, 'a'",
     ),
-    ("headers no table", f'[[upstreams]]\nurl = "x"\nheaders = "{SECRET}"', "upstreams[0].headers is a table"),
-    ("a header no text", '[[upstreams]]\nurl = "x"\nheaders = {a = 1}', "upstreams[0].headers.a is text"),
-    ("a key instead of its hash", f'[[keys]]\nname = "a"\nhash = "{SECRET}"', "keys[0].hash is the SHA-256 of the key"),
+    ("headers no table", f'[[upstreams]]\nurl = "x"\nheaders = "{SECRET}"', "upstreams[0].headers must be a table"),
+    ("a header no text", '[[upstreams]]\nurl = "x"\nheaders = {a = 1}', "upstreams[0].headers.a must be text"),
+    ("a key instead of its hash", f'[[keys]]\nname = "a"\nhash = "{SECRET}"', "keys[0].hash must be the SHA-256"),
     ("no hash", '[[keys]]\nname = "a"', "keys[0].hash is missing"),
-    ("two keys of a name", KEY + KEY.replace("a1", "b2"), "keys has two tables of the same name, 'a'"),
-    ("one key twice", KEY + KEY.replace('"a"', '"b"'), "keys has two tables of the same hash"),
-    ("limit of nothing", KEY + "limits.at_once = 0", "keys[0].limits.at_once is at least 1"),
+    ("two keys of a name", KEY + KEY.replace("a1", "b2"), "keys has two tables with the same name, 'a'"),
+    ("one key twice", KEY + KEY.replace('"a"', '"b"'), "keys has two tables with the same hash"),
+    ("limit of nothing", KEY + "limits.at_once = 0", "keys[0].limits.at_once must be at least 1"),
     ("TOML", "port = 1\nhost = = 2\n", "Invalid value (at line 2, column 8)"),
     ("TOML, twice", "port = 1\nport = 2\n", "Cannot overwrite a value (at line 2, column 9)"),
 ]
@@ -251,7 +259,7 @@ BAD = [
 def test_a_bad_setting_is_told_in_one_line(tmp_path: Path, text: str, line: str) -> None:
     said = said_about(tmp_path, text)
     assert said.startswith(line)
-    assert len(said) < 900
+    assert len(said) < 1_000
 
 
 def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
@@ -275,14 +283,14 @@ def test_proxies_stand_in_one_line_of_a_variable() -> None:
 
 
 BAD_VARIABLES = [
-    ("a word", {"EVERLONG_GATEWAY_PORT": "web"}, "EVERLONG_GATEWAY_PORT: port is a whole number, not 'web'"),
+    ("a word", {"EVERLONG_GATEWAY_PORT": "web"}, "EVERLONG_GATEWAY_PORT: port must be an integer, not 'web'"),
     (
         "no JSON",
         {"EVERLONG_GATEWAY_UPSTREAMS": f"[{SECRET}"},
-        "EVERLONG_GATEWAY_UPSTREAMS: upstreams is a list of tables",
+        "EVERLONG_GATEWAY_UPSTREAMS: upstreams must be a list of tables",
     ),
-    ("no list", {"EVERLONG_GATEWAY_KEYS": f'"{SECRET}"'}, "EVERLONG_GATEWAY_KEYS: keys is a list"),
-    ("field", {"EVERLONG_GATEWAY_KEYS": f'[{{"key": "{SECRET}"}}]'}, "EVERLONG_GATEWAY_KEYS: there is no field"),
+    ("no list", {"EVERLONG_GATEWAY_KEYS": f'"{SECRET}"'}, "EVERLONG_GATEWAY_KEYS: keys must be a list"),
+    ("field", {"EVERLONG_GATEWAY_KEYS": f'[{{"key": "{SECRET}"}}]'}, "EVERLONG_GATEWAY_KEYS: unknown setting"),
 ]
 
 
@@ -297,9 +305,9 @@ def test_a_bad_variable_is_named(variables: dict[str, str], line: str) -> None:
 
 
 def test_a_bad_option_is_named() -> None:
-    with pytest.raises(InputError, match=r"^--connect-timeout: connect_timeout is a number, not 'soon'$"):
+    with pytest.raises(InputError, match=r"^--connect-timeout: connect_timeout must be a number, not 'soon'$"):
         load_config(None, {"connect_timeout": "soon"}, NOWHERE)
-    with pytest.raises(InputError, match=r"^--prot: there is no field 'prot'; did you mean port"):
+    with pytest.raises(InputError, match=r"^--prot: unknown setting 'prot'; did you mean port"):
         load_config(None, {"prot": 1}, NOWHERE)
 
 
@@ -320,15 +328,14 @@ def test_secrets_are_not_shown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.0.1", "::1", "[::1]", "localhost", "LOCALHOST"])
 def test_this_machine_needs_no_keys(host: str) -> None:
-    assert load_config(None, {"host": host}, NOWHERE).host == host
+    assert not load_config(None, {"host": host}, NOWHERE).closed
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "", "192.168.1.5", "gateway.example", "127.0.0.1.example"])
 def test_beyond_this_machine_keys_are_needed(host: str) -> None:
-    with pytest.raises(InputError, match="no keys are set"):
-        load_config(None, {"host": host}, NOWHERE)
-    assert load_config(None, {"host": host, "open": True}, NOWHERE).open
-    assert load_config(None, {"host": host, "keys": [{"name": "a", "hash": HASH}]}, NOWHERE).keys
+    assert load_config(None, {"host": host}, NOWHERE).closed
+    assert not load_config(None, {"host": host, "open": True}, NOWHERE).closed
+    assert load_config(None, {"host": host, "open": True, "keys": [{"name": "a", "hash": HASH}]}, NOWHERE).closed
 
 
 @pytest.mark.parametrize(("word", "truth"), [("t", True), ("Y", True), ("on", True), ("f", False), ("n", False)])
@@ -345,7 +352,7 @@ def test_sizes_come_with_and_without_units(given: object, size: int) -> None:
 
 @pytest.mark.parametrize("given", [0.5, -1, float("inf"), "8 boats", "127.0.0.1", True])
 def test_a_size_that_is_none_is_refused(given: object) -> None:
-    with pytest.raises(InputError, match="memory is a number of bytes"):
+    with pytest.raises(InputError, match="memory must be a number of bytes"):
         load_config(None, {"memory": given}, NOWHERE)
 
 
@@ -373,5 +380,5 @@ def test_deployments_are_models_windows_or_both(way: str, tmp_path: Path) -> Non
 
 
 def test_deployments_of_a_variable_that_are_no_table_are_told() -> None:
-    with pytest.raises(InputError, match="deployments is a table, written as JSON"):
+    with pytest.raises(InputError, match="deployments must be a table, written as JSON"):
         load_config(None, {}, {"EVERLONG_GATEWAY_DEPLOYMENTS": "chat=gpt-4o"})

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import History
-from everlong.gateway.clients import hashed, without_key
+from everlong.gateway.clients import without_key
+from everlong.gateway.keys.records import hashed
 from everlong.gateway.request import parse_request
 from everlong.gateway.surfaces import SURFACES, Address
 from everlong.llm import Answer, ScriptedServer, Window
@@ -126,7 +127,7 @@ def test_errors_are_written_as_google_writes_them() -> None:
             told = json.loads(body)
             error = (told[0] if path == STREAM else told)["error"]
             assert (status, error["code"], error["status"]) == (400, 400, "INVALID_ARGUMENT")
-            assert "contents is a list" in error["message"]
+            assert "contents must be a list" in error["message"]
 
 
 # --- calls, with ids and without ---------------------------------------------------------------------
@@ -304,7 +305,7 @@ def test_a_cached_content_is_left_alone_and_told() -> None:
     with ScriptedServer() as server, RunningGateway(upstream=server.url) as gateway:
         body = json.dumps({"cachedContent": "cachedContents/7", "contents": [user("How many?")], "x": 1.50}).encode()
         _, headers, _ = post(gateway, PLAIN, body)
-        assert headers["x-everlong-managed"].startswith("no; the provider holds")
+        assert headers["x-everlong-managed"].startswith("no; the provider stores")
         assert server.requests[-1].body == body
 
 

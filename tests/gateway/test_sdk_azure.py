@@ -15,6 +15,7 @@ from tests.engine.authors import both, is_asked_to_summarise
 from tests.engine.talking import pages
 from tests.gateway.resending import post
 from tests.gateway.running import RunningGateway
+from tests.sdk_clients import closed_later
 
 DEPLOYMENT = "my-gpt4o"
 VERSION = "2024-10-21"
@@ -40,8 +41,10 @@ def server(request: pytest.FixtureRequest) -> Iterator[tuple[ScriptedServer, str
 
 
 def azure(gateway: RunningGateway, **options: Any) -> openai.AzureOpenAI:
-    return openai.AzureOpenAI(
-        azure_endpoint=gateway.address, api_version=VERSION, api_key="azure-key-1", max_retries=0, **options
+    return closed_later(
+        openai.AzureOpenAI(
+            azure_endpoint=gateway.address, api_version=VERSION, api_key="azure-key-1", max_retries=0, **options
+        )
     )
 
 

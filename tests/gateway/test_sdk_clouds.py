@@ -19,6 +19,7 @@ from tests.gateway.raw_upstream import Talk, response
 from tests.gateway.resending import post
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import RawClient, talk_through
+from tests.sdk_clients import closed_later
 
 TURNS = 9
 TOOLS: Any = [
@@ -47,12 +48,14 @@ CLIENTS = ("vertex", "bedrock")
 
 def client_of(kind: str, gateway: RunningGateway) -> tuple[Any, str]:
     if kind == "vertex":
-        vertex = anthropic.AnthropicVertex(
-            base_url=gateway.url, access_token="token-1", region="us-east5", project_id="p-1", max_retries=0
+        vertex = closed_later(
+            anthropic.AnthropicVertex(
+                base_url=gateway.url, access_token="token-1", region="us-east5", project_id="p-1", max_retries=0
+            )
         )
         return vertex, ON_VERTEX
-    bedrock = anthropic.AnthropicBedrock(
-        base_url=gateway.address, api_key="token-1", aws_region="us-east-1", max_retries=0
+    bedrock = closed_later(
+        anthropic.AnthropicBedrock(base_url=gateway.address, api_key="token-1", aws_region="us-east-1", max_retries=0)
     )
     return bedrock, ON_BEDROCK
 
@@ -65,7 +68,7 @@ def server() -> Iterator[ScriptedServer]:
 
 @pytest.mark.parametrize("kind", CLIENTS)
 def test_a_conversation_outgrows_its_window(kind: str, server: ScriptedServer) -> None:
-    with RunningGateway(upstream=server.address) as gateway:
+    with RunningGateway(upstream=server.address, summaries="on") as gateway:
         client, model = client_of(kind, gateway)
         said = talk(client, model, streamed=kind == "vertex")
         client.close()
@@ -278,7 +281,7 @@ def test_other_formats_are_forwarded_as_they_came_and_told(name: str) -> None:
 def test_a_signed_request_is_forwarded_as_it_came_with_its_signature() -> None:
     raw = json.dumps(BODY, indent=1).encode()
     head, sent, headers, _ = forwarded(f"/model/{ON_BEDROCK}/invoke", raw, SIGNED)
-    assert headers["x-everlong-managed"] == "no; its client has signed every byte of it"
+    assert headers["x-everlong-managed"] == "no; the client signed the request, so it cannot be changed"
     assert sent == raw
     lines = head.decode().lower().split("\r\n")
     for name, value in SIGNED.items():

@@ -11,11 +11,13 @@ import pytest
 from everlong.core import Role
 from everlong.errors import InputError
 from everlong.lab.data import agents, data_folder, dialogue_names, dialogues, half_of, in_half, rows
+from everlong.lab.measures.dialogs import question_cases
+from everlong.lab.measures.probes import probe_cases
 from tests.lab.folders import DATA
 
 
 def test_without_a_folder_one_line_says_where_data_comes_from() -> None:
-    with pytest.raises(InputError, match=r"nowhere.*entireio/cli.*LoCoMo.*docs/lab\.md") as told:
+    with pytest.raises(InputError, match=r"nowhere.*entireio/cli.*LoCoMo.*docs/lab/data\.md") as told:
         data_folder("nowhere")
     assert "\n" not in str(told.value)
 
@@ -23,10 +25,30 @@ def test_without_a_folder_one_line_says_where_data_comes_from() -> None:
 @pytest.mark.parametrize("name", ["ferry-office", "tea-shop", "张曼婷"])
 def test_a_half_depends_on_the_id_alone(name: str) -> None:
     expected = "tuning" if zlib.crc32(name.encode()) % 2 == 0 else "confirming"
-    assert half_of(name) == expected
-    assert in_half(name, "all")
-    assert in_half(name, expected)
-    assert not in_half(name, "confirming" if expected == "tuning" else "tuning")
+    other = "confirming" if expected == "tuning" else "tuning"
+    assert half_of({"id": name}) == expected
+    assert in_half({"id": name}, "all")
+    assert in_half({"id": name}, expected)
+    assert not in_half({"id": name}, other)
+    assert half_of({"id": name, "half": other}) == other
+
+
+def test_a_half_that_a_conversation_states_wins_in_every_measure(tmp_path: Path) -> None:
+    for name in ("harbour", "agents"):
+        (tmp_path / name).mkdir()
+        for path in (DATA / name).glob("*.jsonl"):
+            stated = [{**row, "half": "confirming"} if "messages" in row else row for row in rows(path)]
+            (tmp_path / name / path.name).write_text("\n".join(map(json.dumps, stated)))
+    assert not list(dialogues(tmp_path, "harbour", "tuning"))
+    assert not question_cases(tmp_path, "harbour", "tuning")
+    assert question_cases(tmp_path, "harbour", "confirming") == question_cases(tmp_path, "harbour")
+    assert not probe_cases(tmp_path, ["office"], "tuning")
+    assert probe_cases(tmp_path, ["office"], "confirming") == probe_cases(tmp_path, ["office"])
+
+
+def test_a_half_that_does_not_exist_is_named() -> None:
+    with pytest.raises(InputError, match="the half of tea-shop is tuning or confirming, not 'both'"):
+        half_of({"id": "tea-shop", "half": "both"})
 
 
 def test_the_halves_share_nothing_and_leave_out_nothing() -> None:
@@ -52,7 +74,7 @@ def test_turns_carry_name_and_time() -> None:
 BROKEN = {
     "not JSON": ("agents/a.jsonl", "{", r"line 1"),
     "not an object": ("agents/a.jsonl", "[1]", r"line 1: not an object"),
-    "no messages": ("agents/a.jsonl", '{"id": "x"}', r"no 'messages'"),
+    "no messages": ("agents/a.jsonl", '{"id": "x"}', r"has no 'messages'"),
 }
 
 

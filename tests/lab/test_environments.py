@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from everlong.lab import environments
-from everlong.lab.environments import CORE, PACKAGE, Environments, Npm, NpmPackages, folder_from
+from everlong.lab.environments import CORE, PACKAGE, Environment, Environments, Npm, NpmPackages, folder_from
 
 FOLDERS = [
     ("named", {"EVERLONG_LAB": "kept/here", "XDG_CACHE_HOME": "cache"}, Path("kept/here")),
@@ -55,5 +55,11 @@ def test_what_npm_cannot_install_is_told_with_its_reason(tmp_path: Path, monkeyp
         (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    told = Npm(Environments(tmp_path / "lab", lambda _: None)).installed(NpmPackages("npm-none", ("none",)))
-    assert told == "npm cannot install it here: notarget No matching version"
+    told: list[str] = []
+    packages, where = NpmPackages("npm-none", ("none",)), Environments(tmp_path / "lab", told.append)
+    assert Npm(where).installed(packages) == "npm cannot install it here: notarget No matching version"
+    peer = Environment("none", (), npm=packages)
+    where.home(peer).mkdir(parents=True)
+    (where.home(peer) / "installed.txt").touch()  # what pip installs is there: nothing
+    assert not where.installed(peer)
+    assert told[-1] == "none is left out: npm cannot install it here: notarget No matching version"

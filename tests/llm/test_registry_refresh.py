@@ -105,12 +105,12 @@ AWAY: list[tuple[str, object, str]] = [
     ("not text", b"\xff\xfe\x00\x01", "models.dev: no JSON"),
     ("half a table", json.dumps(models_dev_table()).encode()[:100_000], "models.dev: no JSON"),
     ("nothing", b"", "models.dev: no JSON"),
-    ("empty table", {}, "models.dev: no models in it"),
-    ("another shape", [1, 2, 3], "models.dev: no models in it"),
+    ("empty table", {}, "models.dev: it lists no models"),
+    ("another shape", [1, 2, 3], "models.dev: it lists no models"),
     (
         "hardly a table",
         {"openai": {"models": {"gpt-4o": {"limit": {"context": 128_000}}}}},
-        "models.dev: it has 1 of ",
+        "models.dev: it lists only 1 of ",
     ),
     ("too deep", b"[" * 200_000, "models.dev: "),
     (
@@ -133,7 +133,7 @@ def test_a_first_source_that_fails_leaves_everything_as_it_was(tmp_path: Path, a
     done = refreshed(tmp_path, answers, now=NOW + timedelta(days=7), seconds=0.5 if answer is never else 30.0)
     assert answers.asked == ["models.dev", "litellm"]
     assert (done.table, done.rows) == ("", 0)
-    assert done.said.startswith(f"the tables of models stay as they are ({said}")
+    assert done.said.startswith(f"the model registry was not refreshed ({said}")
     assert done.said.endswith("; litellm: status 404)")
     assert "\n" not in done.said
     assert set(registry_now(tmp_path)) == before
@@ -144,7 +144,7 @@ def test_no_network_is_one_line(tmp_path: Path) -> None:
     source = replace(SOURCES[0], url=NOWHERE)
     done = asyncio.run(refresh(None, tmp_path, now=NOW, sources=[source]))
     assert done.table == ""
-    assert done.said.startswith("the tables of models stay as they are (models.dev: Cannot connect to host 127.0.0.1:1")
+    assert done.said.startswith("the model registry was not refreshed (models.dev: Cannot connect to host 127.0.0.1:1")
     assert registry_now(tmp_path) is bundled()
 
 
@@ -152,7 +152,7 @@ def test_a_folder_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     answers = Answers(models_dev_table())
     done = refreshed(tmp_path / "file", answers)
-    assert done.said.startswith("the tables of models cannot be kept: ")
+    assert done.said.startswith("the model registry cannot be saved: ")
     assert answers.asked == [], "nobody is asked for what cannot be kept"
 
 
@@ -217,15 +217,15 @@ PLAUSIBLE = [
     ("half of them otherwise", registry(1_024, 8_192), registry(8_192, 8_192), ""),
     ("nothing known", registry(8_192), registry(), ""),
     ("a tenth", registry(8_192), registry(*[8_192] * 10), ""),
-    ("less than a tenth", registry(8_192), registry(*[8_192] * 11), "it has 1 of 11 known models"),
+    ("less than a tenth", registry(8_192), registry(*[8_192] * 11), "it lists only 1 of 11 known models"),
     (
         "all otherwise",
         registry(1_024, 1_024),
         registry(8_192, 8_192),
-        "it says something else of 2 of 2 known models",
+        "it contradicts 2 of 2 known models",
     ),
-    ("empty", registry(), registry(), "no models in it"),
-    ("too many", registry(*[8_192] * 100_001), registry(), "100,001 models, more than there are"),
+    ("empty", registry(), registry(), "it lists no models"),
+    ("too many", registry(*[8_192] * 100_001), registry(), "it lists 100,001 models, which is too many"),
 ]
 
 

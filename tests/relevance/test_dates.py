@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.relevance.talk import Days, named_days, nearness
+from everlong.relevance.talk.days import Days, named_days, nearness
 
 
 def day(year: int, month: int, number: int) -> Days:

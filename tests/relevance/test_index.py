@@ -75,6 +75,6 @@ def test_files_in_work_are_known_by_how_many_calls_ago() -> None:
 def test_ranking_prefers_what_the_question_is_about() -> None:
     history = (*TALK, user("Remind me: what about the payment client?"))
     index = indexed(*history)
-    order = [index.chunks[number].at for number in ranked(index, history)]
+    order = [index.chunks[number].at for number in ranked(index, history).numbers]
     assert order.index(0) < order.index(4)
     assert sorted(order) == list(range(len(history)))

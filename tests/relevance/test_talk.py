@@ -7,8 +7,9 @@ import pytest
 from everlong.core import Message, Role, Text
 from everlong.relevance.index import Index
 from everlong.relevance.ranking import ranked
-from everlong.relevance.sessions import MOST_TURNS, Sessions, session_named
-from everlong.relevance.talk import are_notes
+from everlong.relevance.sessions import MOST_TURNS, Sessions
+from everlong.relevance.talk.questions import session_named
+from everlong.relevance.talk.worth import are_notes
 from tests.core.build import assistant, system, user
 
 MORNING, EVENING, NEXT_WEEK = datetime(2023, 5, 4, 9), datetime(2023, 5, 4, 20), datetime(2023, 5, 11, 9)
@@ -36,7 +37,7 @@ def order(history: tuple[Message, ...], question: str) -> list[str]:
     """The texts of a talk, most needed for the question first."""
     index = Index()
     index.extend(history)
-    return [index.chunks[number].text for number in ranked(index, (*history, user(question)))]
+    return [index.chunks[number].text for number in ranked(index, (*history, user(question))).numbers]
 
 
 ASKED = {
@@ -59,6 +60,11 @@ HEARD = {
     "I am the user": ("What did I tell about the violin?", "My sister"),
     "you are the assistant": ("What did you tell about the violin?", "I gave up"),
     "polite words mean nobody": ("Can you remind me what I told about the violin?", "My sister"),
+    "whatever is asked for": ("Could you please list all that I told about the violin?", "My sister"),
+    "please": ("Please walk me through what I told about the violin.", "My sister"),
+    "your words, politely": ("Can you remind me what you told me about the violin?", "I gave up"),
+    "advice is wanted now": ("What would you suggest about the violin, given what I told?", "My sister"),
+    "advice was given then": ("How did you suggest to go on with the violin?", "I gave up"),
     "Chinese I": ("关于 violin，我说过什么？", "My sister"),
     "Chinese you": ("我问过 violin，你说过什么？", "I gave up"),
 }

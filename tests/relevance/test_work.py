@@ -25,7 +25,7 @@ def indexed(*messages: Message) -> Index:
 def order_of(held: tuple[Message, ...], newest: tuple[Message, ...] = (), known: frozenset[str] = frozenset()) -> str:
     """All chunks of the messages held, in the order of their ranking."""
     index = indexed(*held)
-    return "\n".join(index.chunks[number].text for number in ranked(index, (*held, *newest), known))
+    return "\n".join(index.chunks[number].text for number in ranked(index, (*held, *newest), known).numbers)
 
 
 LINES = "alpha beta gamma\ndelta epsilon zeta"

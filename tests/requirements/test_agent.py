@@ -133,7 +133,7 @@ def test_N1_10_a_summary_that_is_being_written_holds_up_no_turn() -> None:
     async def turns() -> None:
         gate = Gate()
         model = ScriptedModel(reads_files(2), Window(16_000, told=True))
-        act = Act(model, [files(Ran())])
+        act = Act(model, [files(Ran())], replace(CONFIG, engine=Settings(summaries="on")))
         summaries = Summaries(act.engine, [gate.author()], own_model=False)
         for turn in range(12):
             assert ended(await act.say(f"Question {turn}")).reason == "done"
@@ -225,7 +225,7 @@ def test_N3_9_the_friendly_text_is_in_the_users_language() -> None:
         act = Act(model, config=WARM)
         events = await act.say("端口是多少？请用中文回答。")
         (failed,) = (event for event in events if isinstance(event, Failed))
-        assert "压缩后仍被拒绝" in str(failed.error)
+        assert "无法再压缩" in str(failed.error)
 
     with ScriptedServer(lambda _: TOO_LONG) as server:
         over_http(server, turns)
@@ -269,7 +269,7 @@ def test_N3_9_a_sub_agent_recovers_too_and_stops_cleanly_when_it_cannot(refused:
             assert (head["status"], made.failed, len(ran.calls)) == ("done", False, 6)
         else:
             assert (head["status"], head["kind"], made.failed) == ("partial", "overflow", True)
-            assert "does not fit its window" in made.text
+            assert "its context overflowed" in made.text
             assert len(ran.calls) == 4
 
     with ScriptedServer(script) as server:

@@ -13,14 +13,14 @@ from tests.web.browser import View, a_view, in_a_browser, the_page
 from tests.web.running import an_app
 
 LANGUAGES = ("en-US", "zh-CN")
-#: Threshold -> its label: below 60 cost first, 60 to 75 balanced, above keep information.
+#: Threshold -> its label: below 60 lower cost, 60 to 75 balanced, above keep more.
 LABELS = {
-    40: ("Cost first", "成本优先"),
-    55: ("Cost first", "成本优先"),
+    40: ("Lower cost", "成本优先"),
+    55: ("Lower cost", "成本优先"),
     60: ("Balanced", "平衡模式"),
     75: ("Balanced", "平衡模式"),
-    80: ("Keep information", "信息保留"),
-    90: ("Keep information", "信息保留"),
+    80: ("Keep more", "信息保留"),
+    90: ("Keep more", "信息保留"),
 }
 
 
@@ -48,7 +48,7 @@ def test_CB_1_a_talk_is_compacted_by_itself_and_all_of_it_stays_in_view() -> Non
                 break
         summary = view.summary()
         expect(summary).to_be_visible()
-        expect(summary).to_contain_text(view.like("chat.covers"))
+        expect(summary).to_contain_text(view.like("cut.messages_other"))
         expect(summary.get_by_text(WORDS)).to_have_count(0)
         ground = "it => getComputedStyle(it.querySelector('.fold') ?? it).backgroundColor"
         answer = view.log.get_by_role("article", name=view.word("role.assistant")).last
@@ -110,6 +110,7 @@ def test_CB_2_old_tool_calls_stay_in_view_and_say_that_they_were_not_sent() -> N
         view.thread(thread)
         view.say("And?")
         expect(view.log.get_by_text("And?").last).to_be_visible()
+        view.answered()
         cards = view.log.get_by_role("button", name=re.compile("^look"))
         expect(cards).to_have_count(5)
         expect(cards.first).to_contain_text(view.word("chat.not_sent"))
@@ -126,11 +127,11 @@ def test_CB_3_an_unknown_window_shows_no_bar_until_it_is_set_right_there() -> No
         thread = page.thread()
         fill(page, thread, 1)
         view.thread(thread)
-        expect(view.panel.get_by_text(view.word("panel.limit_unknown").format(assumed="128,000"))).to_be_visible()
+        expect(view.panel.get_by_text(view.word("panel.limit_unknown").format(assumed="96,000"))).to_be_visible()
         expect(bar(view)).to_have_count(0)
         expect(view.panel.get_by_test_id("context-percent")).to_have_count(0)
         expect(view.panel.get_by_role("radio", name=view.word("panel.auto.follow"))).to_be_disabled()
-        expect(view.panel.get_by_text(view.word("panel.auto.unknown"))).to_be_visible()
+        expect(view.panel.get_by_text(view.word("panel.switch_unknown"))).to_be_visible()
         window = view.panel.get_by_role("textbox", name=view.like("panel.set_window"))
         window.fill("twelve")
         window.press("Enter")
@@ -140,7 +141,8 @@ def test_CB_3_an_unknown_window_shows_no_bar_until_it_is_set_right_there() -> No
         expect(bar(view)).to_be_visible()
         expect(view.panel.get_by_test_id("context-percent")).to_have_text(re.compile(r"\d+(\.\d)?%"))
         expect(view.panel.get_by_role("radio", name=view.word("panel.auto.follow"))).to_be_enabled()
-        expect(view.panel.get_by_text("32,000", exact=False)).to_be_visible()
+        expect(view.panel.get_by_test_id("context-limit")).to_contain_text("32,000")
+        expect(view.panel.get_by_text(view.word("panel.source.user"))).to_be_visible()
 
 
 @in_a_browser
@@ -198,9 +200,11 @@ def test_CB_5_the_models_that_write_summaries_and_titles_are_chosen_in_the_setti
     ):
         page = app.page()
         view.open("#/settings")
-        view.page.get_by_label(view.word("settings.summary_model")).select_option("main/writer")
+        view.page.get_by_title(view.word("settings.summary_model")).click()
+        view.page.get_by_role("grid").get_by_title("main/writer").click()
         expect(view.page.get_by_text(view.word("settings.saved"), exact=True)).to_be_visible()
-        view.page.get_by_label(view.word("settings.naming_model")).select_option("main/namer")
+        view.page.get_by_title(view.word("settings.naming_model")).click()
+        view.page.get_by_role("grid").get_by_title("main/namer").click()
         view.page.wait_for_function(
             "() => fetch('/everlong/api/settings').then(got => got.json())"
             ".then(now => now.naming_model === 'main/namer')"
@@ -245,7 +249,7 @@ def test_CB_6_the_panel_in_each_of_its_states(language: str) -> None:
         expect(view.button("panel.compacting")).to_be_disabled()
         expect(view.panel.get_by_role("radio", name=view.word("panel.auto.follow"))).to_be_disabled()
         expect(view.panel.get_by_text(view.word("panel.progress"))).to_be_visible()
-        expect(view.page.get_by_text(view.word("compacting.started"))).to_be_visible()
+        expect(view.page.get_by_role("status").get_by_text(view.word("compacting.title"))).to_be_visible()
         view.say("And meanwhile?")
         expect(view.log.get_by_text("And meanwhile?")).to_be_visible()
         view.answered()
@@ -270,9 +274,11 @@ def test_CB_6_a_window_that_is_nearly_full_warns() -> None:
         said = [Message(Role.USER, (Text(f"Question {number}? {FILLING}"),)) for number in range(17)]
         app.state.threads.append(thread, said)
         view.thread(thread)
-        expect(view.panel.get_by_text(view.word("panel.full_by_hand"))).to_be_visible()
+        warning = view.panel.get_by_role("status")
+        expect(warning).to_contain_text(view.word("panel.nearly_full"))
+        expect(warning).to_contain_text(view.word("panel.next.off"))
         view.panel.get_by_text(view.word("panel.auto.on"), exact=True).click()
-        expect(view.panel.get_by_text(view.word("panel.full_auto"))).to_be_visible()
+        expect(warning).to_contain_text(view.word("panel.next.compaction"))
 
 
 @in_a_browser
@@ -288,8 +294,11 @@ def test_CB_7_a_smaller_model_is_chosen_and_the_next_request_fits() -> None:
         fill(page, thread, 6)
         view.thread(thread)
         view.page.get_by_role("button", name=view.word("model.choose")).click()
-        view.page.get_by_role("menuitemradio", name="pocket/small").click()
-        expect(view.panel.get_by_text(view.word("panel.over_auto"))).to_be_visible()
+        view.page.get_by_role("grid").get_by_title("pocket/small").click()
+        told = view.page.get_by_text(view.like("panel.switched_smaller"))
+        expect(told).to_be_visible()
+        expect(view.panel.get_by_role("status")).to_contain_text(view.word("panel.over_limit"))
+        expect(view.panel.get_by_test_id("context-next")).to_have_text(view.word("panel.next.compaction"))
         view.say("And now?")
         expect(view.log.get_by_text("And now?")).to_be_visible()
         view.answered()
@@ -309,7 +318,7 @@ def test_CB_8_a_summary_that_fails_never_blocks_sending() -> None:
         fill(page, thread, 3)
         view.thread(thread)
         view.button("panel.compact").click()
-        expect(view.page.get_by_text("no summaries today").first).to_be_visible()
+        expect(view.panel.get_by_text("no summaries today")).to_be_visible()
         for number in range(3, 7):
             view.say(f"Question {number}: what about it? {FILLING}")
             expect(view.log.get_by_text(f"Question {number}: what about it?")).to_be_visible()

@@ -9,7 +9,8 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.core import CallId, History, JsonObject, Message, Role, Text, ToolCall, ToolResult, pairs_of
 from everlong.wire import Document
-from everlong.wire.sessions import chatbox, claude_code, codex, nanobot, pi
+from everlong.wire.sessions.agents import claude_code, codex, nanobot, pi
+from everlong.wire.sessions.chats import chatbox
 from tests.wire.sessions.reading import read, written
 from tests.wire.sessions.samples import CHATBOX, LINE_SESSIONS, NANOBOT, NANOBOT_NEWER, Sample
 

@@ -377,7 +377,7 @@ def test_CB_3_no_summary_begins_by_itself_while_nobody_knows_the_window() -> Non
         assert not accounts(talk)
         (hint,) = of_kind(talk, EventKind.CONTEXT_WARNED)
         assert "96,000 tokens are assumed" in hint.reason
-        assert "until then no summary is written by itself" in hint.reason
+        assert "until then no summary is written automatically" in hint.reason
         talk.threads.change(talk.thread, settings='{"window": 96000}')
         await talk.say(question(4))
         await summaries.drain()

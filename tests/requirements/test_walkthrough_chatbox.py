@@ -260,7 +260,7 @@ def test_FR_5_1_to_5_4_who_summarises_and_names(fast: str, naming: str, writer: 
             with page.listen(thread) as stream:
                 for turn in range(3):
                     page.say(thread, f"Question {turn}: {LONG}")
-                stream.until("title")
+                stream.titled()
             page.compact(thread)
         beside = [asked for asked in server.requests if len(asked.messages) == 1 or asks_for_summary(asked)]
         assert len(beside) == 2

@@ -158,6 +158,9 @@ def test_the_stored_numbers_of_entry_kinds_never_change() -> None:
         "POINT": 1,
         "WITHDRAWAL": 2,
         "RECALLED": 3,
+        "REMOVAL": 4,
+        "RESTORATION": 5,
+        "GONE": 6,
     }
 
 

@@ -7,8 +7,9 @@ import pytest
 
 from everlong.core import Message, Point, Withdrawal
 from everlong.store.exports import exported
-from everlong.store.imports import Session, import_session, sessions_in
+from everlong.store.imports import import_session
 from everlong.store.memory import MemoryThreads
+from everlong.store.sessions import Session, sessions_in
 from tests.wire.sessions import samples
 
 CHATBOX = {

@@ -63,7 +63,7 @@ def timed(url: str, seconds: str) -> str:
 def test_the_wait_is_as_long_as_the_name_of_the_store_says(place: tuple[str, Held]) -> None:
     url, held = place
     with open_store(timed(url, "0.1")) as store:
-        with held(url), pytest.raises(StoreBusy, match=r"end that program or try again later \(.*timeout=SECONDS"):
+        with held(url), pytest.raises(StoreBusy, match=r"stop that program or try again later \(.*timeout=SECONDS"):
             store.append("t", [user("two")])
         store.append("t", [user("three")])
         assert [row.entry for row in store.read("t")] == [user("one"), user("three")]
@@ -85,6 +85,6 @@ def test_an_untold_wait_is_a_few_seconds() -> None:
 
 @pytest.mark.parametrize("wrong", ["", "x", "-1", "nan", "1e9"])
 def test_a_timeout_that_is_no_number_of_seconds_is_refused(wrong: str, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="timeout in the name of a store is a number of seconds"):
+    with pytest.raises(InputError, match="timeout of a store must be a number of seconds"):
         open_store(f"{tmp_path}/threads.db?timeout={wrong}")
     assert list(tmp_path.iterdir()) == []

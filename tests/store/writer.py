@@ -3,6 +3,8 @@
 Waits for a line on its input before it opens the store, so that several begin at the same moment.
 """
 
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -10,17 +12,32 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from everlong.core import Entry, Event, EventKind, Message, Point
+from everlong.core import Entry, Event, EventKind, JsonText, Message, Point
 from everlong.engine import Threads
 from everlong.errors import ThreadChanged, ThreadExists
 from everlong.store.urls import open_store
 from tests.core.build import calls, result, user
 
-__all__ = ["BRANCH", "LARGE", "REMOVED", "ROOT", "SHARED", "TOLD", "begin", "removable", "started", "turn_of"]
+__all__ = [
+    "BRANCH",
+    "COUNTED",
+    "LARGE",
+    "REMOVED",
+    "ROOT",
+    "SHARED",
+    "TOLD",
+    "begin",
+    "one_more",
+    "removable",
+    "secret_of",
+    "started",
+    "turn_of",
+]
 
 ROOT = Path(__file__).parent.parent.parent
 SHARED = "shared"
 REMOVED, BRANCH = "removed", "branch"
+COUNTED = "counted"
 LARGE = "the walrus swims " * 500
 TOLD = "walrus"  # what every message of a thread that is removed says
 
@@ -109,10 +126,62 @@ def remove(store: Threads, _writer: str, turns: int) -> None:
         store.remove(REMOVED)
 
 
+def secret_of(number: int) -> str:
+    """The word that only the messages of one thread say that are erased."""
+    return f"zebrafish{number}x"
+
+
+def erase(store: Threads, _writer: str, turns: int) -> None:
+    """Threads with a branch each, of which a message is erased."""
+    for number in range(turns):
+        name, word = f"erased-{number}", secret_of(number)
+        store.create(name)
+        store.append(name, [user(f"my {word}"), result("1", f"{word} " * 1_000), *[user("walrus")] * 60])
+        store.append(name, [Point(boundary=9, summary=(user(f"[{word}]"),))])
+        store.branch(name, 40, f"{name}-branch")
+        store.search(word)
+        say("made")
+        store.erase(name, [0, 1])
+
+
+def erase_until_step(store: Threads, writer: str, turns: int) -> None:
+    """The same, until a file is renamed or removed for the so many-th time: then the process is killed."""
+    left = [turns]
+
+    def kill(event: str, _given: object) -> None:
+        if event in ("os.rename", "os.remove") and left:
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    store.create("t")
+    store.append("t", [user(f"my {secret_of(0)}"), user("walrus"), Point(boundary=1, summary=(user(secret_of(0)),))])
+    store.branch("t", 3, "t-branch")
+    store.search("walrus")
+    sys.addaudithook(kill)
+    store.erase("t", [0])
+    left.clear()
+    say("erased")
+
+
+def one_more(text: JsonText | None) -> JsonText:
+    """The next number."""
+    return str(int(text or "0") + 1)
+
+
+def count(store: Threads, writer: str, turns: int) -> None:
+    """A number that grows by one with each turn."""
+    for _ in range(turns):
+        store.change_fact(COUNTED, writer, one_more)
+
+
 WORK: dict[str, Callable[[Threads, str, int], None]] = {
     "turns": take_turns,
     "compact": compact,
+    "count": count,
     "remove": remove,
+    "erase": erase,
+    "step": erase_until_step,
     "tell": append_and_tell,
 }
 

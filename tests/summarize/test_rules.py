@@ -1,21 +1,44 @@
 """The summary that needs no model."""
 
+from dataclasses import replace
+
 import pytest
 
 from everlong.summarize.audit.verdict import audited
 from everlong.summarize.facts import facts_of
 from everlong.summarize.rules import summary_by_rules
-from everlong.summarize.summary import NO_FACTS, Facts, Style, written
+from everlong.summarize.summary import NO_FACTS, Facts, Style, for_people, merged, written
 from tests.summarize.honest import CHINESE, COUNTER, ENGLISH
 
 FACTS = Facts(requests=("fix the login", "then deploy"), files_changed=("a.py", "b.py"), failures=("run: exit 1",))
 
 
-def test_it_says_in_a_sentence_what_the_facts_are() -> None:
+def test_it_says_in_a_line_each_what_the_facts_are() -> None:
     summary = summary_by_rules(FACTS, "en")
     assert summary.source == "rules"
     assert summary.facts == FACTS
-    assert summary.context.startswith("2 requests of the user; the last: “then deploy”. 2 files changed (a.py, b.py).")
+    assert summary.context.splitlines() == [
+        "Requests of the user: 2; the last: “then deploy”.",
+        "Files changed: 2 (a.py, b.py).",
+        "Failures: 1; the last: run: exit 1.",
+    ]
+
+
+def test_rules_after_rules_tell_of_the_facts_once() -> None:
+    older, newer = (summary_by_rules(facts, "en") for facts in (Facts(requests=("fix the login",)), FACTS))
+    whole = merged(older, newer, limit=2_000, counter=COUNTER)
+    assert whole.context == newer.context
+
+
+@pytest.mark.parametrize(("language", "heading"), [("en", "What the user asked"), ("zh", "用户的原话")])
+def test_a_person_reads_it_as_headings_and_lists(language: str, heading: str) -> None:
+    facts = replace(FACTS, requests=("fix the login\nand # the logout", "## then deploy"))
+    read = for_people(summary_by_rules(facts, language))
+    assert f"### {heading}" in read
+    assert "- fix the login\n  and # the logout\n- then deploy\n" in read
+    assert "`a.py`, `b.py`" in read
+    sent = written(summary_by_rules(FACTS, language), counter=COUNTER, limit=40)
+    assert len(for_people(summary_by_rules(FACTS, language), sent)) < len(read)
 
 
 def test_it_speaks_chinese_to_the_chinese() -> None:

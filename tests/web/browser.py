@@ -9,7 +9,6 @@ One browser for each process, in a thread of its own: its event loop must not be
 tests look at once, however many processes there are.
 """
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -17,21 +16,21 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, wraps
-from typing import ParamSpec
+from typing import ParamSpec, Protocol
 from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, expect, sync_playwright
 from scripts.chromium import FLAGS, find_chromium
 
 from everlong.web.build import PAGE
-from tests.web.built import one_at_a_time, the_page
-from tests.web.running import RunningApp
+from tests.web.built import one_at_a_time, the_page, words
 
 __all__ = ["PHONE", "WIDE", "View", "a_view", "in_a_browser", "the_page"]
 
 WIDE, PHONE = (1280, 800), (380, 780)
+TOUCHED = 500  # px: a narrower window is a phone's
 PATIENCE = 20_000.0  # milliseconds that something may take on a busy machine
-WORD = r'^\s*"([\w.-]+)":\s*"((?:[^"\\]|\\.)*)",?$'
+AXE = PAGE / "node_modules" / "axe-core" / "axe.min.js"
 AT_ONCE = 2  # tests that look at the same time
 
 Arguments = ParamSpec("Arguments")
@@ -67,13 +66,6 @@ def in_a_browser(test: Callable[Arguments, None]) -> Callable[Arguments, None]:
     return inside
 
 
-@cache
-def _words(language: str) -> dict[str, str]:
-    """Every word of the page in a language, by its key."""
-    table = (PAGE / "src" / "words" / f"{language}.ts").read_text(encoding="utf-8")
-    return {key: json.loads(f'"{text}"') for key, text in re.findall(WORD, table, re.MULTILINE)}
-
-
 @dataclass(slots=True)
 class View:
     """One window of the browser. `asked` is every address it asked for, `told` what its console said."""
@@ -86,7 +78,7 @@ class View:
 
     def word(self, key: str) -> str:
         """What the page says there, in its language."""
-        return _words(self.language)[key]
+        return words(self.language)[key]
 
     def like(self, key: str) -> re.Pattern[str]:
         """The same with anything in its gaps."""
@@ -123,9 +115,16 @@ class View:
         return self.page.get_by_role("textbox", name=self.word("composer.label"))
 
     def say(self, text: str) -> None:
-        """Write and send."""
+        """Write and send: on a phone the button does, for Enter makes a new line there."""
         self.field.fill(text)
-        self.field.press("Enter")
+        if (self.page.viewport_size or {"width": 0})["width"] < TOUCHED:
+            self.button("composer.send").click()
+        else:
+            self.field.press("Enter")
+
+    def listening(self) -> None:
+        """Wait until the page hears what happens in the thread, and nobody answers."""
+        expect(self.log).to_have_attribute("aria-busy", "false")
 
     def answered(self) -> None:
         """Wait until nobody answers any more."""
@@ -149,15 +148,27 @@ class View:
         )
         return self.log.locator("[data-key]").first
 
+    def faults(self) -> list[str]:
+        """What axe-core finds wrong with the page as it stands."""
+        self.page.evaluate(AXE.read_text(encoding="utf-8"))
+        found = self.page.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
+        return [f"{fault['id']}: {node['html'][:200]}" for fault in found for node in fault["nodes"]]
+
     def foreign(self) -> list[str]:
         """Addresses that are not the app's own."""
         inside = ("data:", "blob:", "about:")
         return [url for url in self.asked if not url.startswith((self.origin + "/", *inside))]
 
 
+class Served(Protocol):
+    """An app that listens somewhere on this machine: in this process, or in one of its own."""
+
+    port: int
+
+
 @contextmanager
 def a_view(
-    app: RunningApp,
+    app: Served,
     *,
     size: tuple[int, int] = WIDE,
     dark: bool = False,
@@ -170,7 +181,7 @@ def a_view(
         locale=language,
         color_scheme="dark" if dark else "light",
         reduced_motion="reduce",
-        has_touch=size[0] < 500,
+        has_touch=size[0] < TOUCHED,
     )
     context.set_default_timeout(PATIENCE)
     expect.set_options(timeout=PATIENCE)

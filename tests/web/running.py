@@ -22,6 +22,7 @@ from everlong.llm.scripted.script import Script
 from everlong.store import MemoryThreads
 from everlong.web.api.guard import Guard
 from everlong.web.app import AppState, Setup
+from everlong.web.apps import Apps
 from everlong.web.state.sources import Source
 
 __all__ = ["Page", "RunningApp", "Stream", "an_app"]
@@ -34,10 +35,17 @@ NOT_BUILT = Path("nothing-is-built")
 class RunningApp:
     """`with RunningApp(setup) as app: …`; `app.page()` talks to it."""
 
-    def __init__(self, setup: Setup, guard: Guard | None = None, built: Path = NOT_BUILT) -> None:
+    def __init__(
+        self,
+        setup: Setup,
+        guard: Guard | None = None,
+        built: Path = NOT_BUILT,
+        port: int = 0,
+        apps: Callable[[Setup], Apps] | None = None,
+    ) -> None:
         self.state = AppState(setup)
-        self._web_app = lone_app(self.state, guard or Guard(), built)
-        self._socket = socket.create_server(("127.0.0.1", 0), backlog=128)
+        self._web_app = lone_app(self.state if apps is None else apps(setup), guard or Guard(), built)
+        self._socket = socket.create_server(("127.0.0.1", port), backlog=128)
         self.port = self._socket.getsockname()[1]
         self._ready = Signal()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -151,6 +159,9 @@ class Stream:
         self._response: HTTPResponse = self._connection.getresponse()
         assert self._response.status == 200, self._response.read()
         self.events: list[dict[str, Any]] = []
+        #: Of each event the name (its number, and its thread in a stream of many) and the kind ("" mostly).
+        self.names: list[str] = []
+        self.kinds: list[str] = []
         self.last = ""
         self._news = Condition()
         self._begun = False
@@ -172,13 +183,18 @@ class Stream:
         self._connection.close()
 
     def _read(self) -> None:
+        kind = ""
         try:
             for line in self._response:
                 with self._news:
                     self._begun = True
                     if line.startswith(b"id: "):
-                        self.last = line[4:].decode().strip()
+                        self.last, kind = line[4:].decode().strip(), ""
+                    elif line.startswith(b"event: "):
+                        kind = line[7:].decode().strip()
                     elif line.startswith(b"data: "):
+                        self.names.append(self.last)
+                        self.kinds.append(kind)
                         self.events.append(json.loads(line[6:]))
                     self._news.notify_all()
         except (OSError, ValueError, AttributeError):
@@ -195,6 +211,11 @@ class Stream:
         """Until the server ends the stream."""
         self._thread.join(SECONDS)
         assert not self._thread.is_alive()
+
+    def titled(self) -> str:
+        """The title that the thread gets."""
+        title: str = self.wait(lambda event: event["type"] == "title" and bool(event["title"]))[-1]["title"]
+        return title
 
     def until(self, kind: str, **fields: Sequence[Any]) -> list[dict[str, Any]]:
         """All events up to the first of that kind, its fields among the values."""
@@ -217,6 +238,8 @@ def an_app(
     sources: Sequence[Source] | None = None,
     built: Path = NOT_BUILT,
     config: AgentConfig | None = None,
+    port: int = 0,
+    apps: Callable[[Setup], Apps] | None = None,
 ) -> Iterator[tuple[RunningApp, ScriptedServer]]:
     """The app with one source, `main`, that does what the script says."""
     with ExitStack() as stack:
@@ -229,4 +252,4 @@ def an_app(
             config=config or AgentConfig(workspace=folder or Path(), system="You are a helpful assistant."),
             answer_seconds=answer_seconds,
         )
-        yield stack.enter_context(RunningApp(setup, guard, built)), server
+        yield stack.enter_context(RunningApp(setup, guard, built, port, apps)), server

@@ -123,6 +123,8 @@ INSIDE = {
         .then(() => 'ran', () => 'held')""",
     "a service worker of its folder": """navigator.serviceWorker.register('/v1/worker.js')
         .then(() => 'ran', () => 'held')""",
+    "a shared worker": """new Promise(done => { try { const one = new SharedWorker('/v1/shared.worker.js');
+        one.onerror = () => done('held'); one.port.onmessage = () => done('ran') } catch { done('held') } })""",
     "a worker": """new Promise(done => { try { const one = new Worker('/v1/evil.js'); one.onerror = () => done('held');
         one.onmessage = () => done('ran') } catch { done('held') } })""",
 }
@@ -138,6 +140,7 @@ def test_the_page_runs_its_own_script_by_its_digest_and_nothing_by_its_path(tmp_
             "/v1/evil.png": ({"content-type": "image/svg+xml"}, "<svg xmlns='http://www.w3.org/2000/svg'/>"),
             "/v1/evil.html": ({"content-type": "text/html"}, HTML),
             "/v1/worker.js": WORKER,
+            "/v1/shared.worker.js": (script, "onconnect = event => event.ports[0].postMessage('ran')"),
         }
         upstream.answers = filled(answers, elsewhere)
         with a_view(server, complains=COMPLAINS) as view:

@@ -145,6 +145,113 @@ def test_hostile_summaries_names_and_requests_do_nothing() -> None:
             assert view.foreign() == []
 
 
+#: Diagrams of an attacker: each would run something, load something, lead somewhere or never end.
+DIAGRAMS = (
+    f'graph TD\n  A[press me] --> B\n  click A "javascript:{FLAG}" _self',
+    f'graph TD\n  A[press me] --> B\n  click A call eval("{FLAG}")',
+    'graph TD\n  A[press me] --> B\n  click A href "https://evil.example/" _self',
+    f'graph TD\n  A["<img src=x onerror=parent.{FLAG}>"] --> B["<script>parent.{FLAG}</script>"]',
+    f"graph TD\n  A[\"<foreignObject><iframe srcdoc='<script>top.{FLAG}</script>'></iframe></foreignObject>\"]",
+    f'%%{{init: {{"securityLevel": "loose", "htmlLabels": true}} }}%%\ngraph TD\n  A["<img src=x onerror=top.{FLAG}>"]',
+    '%%{init: {"themeCSS": "* { background: url(https://evil.example/x.png) } @import \'https://evil.example/x\'"} }%%'
+    "\ngraph TD\n  A --> B",
+    "graph TD\n  A --> B\n  style A fill:url(https://evil.example/fill.svg)",
+    f"sequenceDiagram\n  participant A as <svg onload=top.{FLAG}>\n"
+    f"  A->>A: <a href='javascript:top.{FLAG}'>press me</a>",
+    "graph TD\n" + "\n".join(f"  A{number} --> A{number + 1}" for number in range(1_000)),
+    "graph TD\n  " + "A --> " * 3_000,
+    "graph TD\n  A[" + "x" * 21_000 + "]",
+)
+
+
+@in_a_browser
+def test_hostile_diagrams_do_nothing() -> None:
+    messages = [Message(Role.ASSISTANT, (Text(f"```mermaid\n{diagram}\n```"),)) for diagram in DIAGRAMS]
+    with an_app(built=the_page()) as (app, _), a_view(app, size=(1280, 9_000), complains=("/diagrams.html",)) as view:
+        thread = app.page().thread("Diagrams")
+        app.state.threads.append(thread, [Message(Role.USER, (Text("hi"),)), *messages])
+        view.thread(thread)
+        figures = view.log.locator("figure")
+        expect(figures).to_have_count(len(DIAGRAMS))
+        expect(view.log.locator("[aria-busy=true]")).to_have_count(0)  # each is drawn, or shown as its source
+        assert view.log.locator("figure img").count() >= 6
+        view.log.locator("figure img").evaluate_all(PRESS)
+        view.page.keyboard.press("Escape")
+        unbroken(view)
+        assert view.log.locator("svg a, foreignObject").count() == 0
+
+
+#: What a script could try that got into the frame that draws.
+INSIDE_THE_FRAME = {
+    "asks the app": "fetch('/everlong/api/state').then(() => 'did', () => 'held')",
+    "asks another site": "fetch('https://evil.example/').then(() => 'did', () => 'held')",
+    "reads the page": "(() => { try { return parent.document.title ? 'did' : 'did' } catch { return 'held' } })()",
+    "leaves something": "(() => { try { localStorage.x = 1; return 'did' } catch { return 'held' } })()",
+    "leads the reader away": """(() => { try { top.location = 'https://evil.example/'; return 'did' }
+        catch { return 'held' } })()""",
+    "opens a window": "window.open('https://evil.example/') ? 'did' : 'held'",
+    "shows a picture": """new Promise(done => { const one = new Image(); one.onload = () => done('did');
+        one.onerror = () => done('held'); one.src = 'data:image/gif;base64,R0lGODlhAQABAAAAACw=' })""",
+    "runs another script": """new Promise(done => { const one = document.createElement('script');
+        one.textContent = 'window.more = 1'; document.body.append(one); done(window.more ? 'did' : 'held') })""",
+    "starts a worker": """(() => { try { new Worker('/sw.js'); return 'did' } catch { return 'held' } })()""",
+}
+
+
+@in_a_browser
+def test_the_frame_that_draws_has_no_rights() -> None:
+    with an_app(built=the_page()) as (app, _), a_view(app, complains=("",)) as view:
+        thread = app.page().thread("A diagram")
+        text = "```mermaid\ngraph TD\n  A --> B\n```"
+        app.state.threads.append(thread, [Message(Role.USER, (Text("hi"),)), Message(Role.ASSISTANT, (Text(text),))])
+        view.thread(thread)
+        expect(view.log.locator("figure img")).to_be_visible()
+        frame = next(one for one in view.page.frames if "diagrams" in one.url)
+        told = {name: frame.evaluate(way) for name, way in INSIDE_THE_FRAME.items()}
+        assert told == dict.fromkeys(INSIDE_THE_FRAME, "held")
+        unbroken(view)
+        policy = app.page().raw("GET", "/diagrams.html")[2]["content-security-policy"]
+        assert "sandbox allow-scripts;" in policy
+        assert "default-src 'none'" in policy
+        # Nobody else's page may frame it; on its own it is an empty sheet.
+        assert "frame-ancestors 'self'" in policy
+
+
+#: Formulas of an attacker.
+FORMULAS = (
+    rf"$\href{{javascript:{FLAG}}}{{press}}$",
+    r"$\url{https://evil.example/}$",
+    r"$\includegraphics{https://evil.example/pixel.png}$",
+    r"$\htmlStyle{position: fixed; inset: 0}{over}$",
+    rf"$\htmlData{{x=1}}{{\text{{<img src=x onerror={FLAG}>}}}}$",
+    rf"$\text{{<script>{FLAG}</script>}}$",
+    r"$\def\a{\a\a}\a$",
+    r"$\def\a{xxxxxxxxxx}\def\b{\a\a\a\a\a\a\a\a}\def\c{\b\b\b\b\b\b\b\b}\def\d{\c\c\c\c\c\c\c\c}\d\d\d\d\d$",
+    "$" + "{" * 1_500 + "x" + "}" * 1_500 + "$",
+    r"$\rule{99999em}{99999em}$",
+    r"$\kern-99999em\rule{9em}{9em}$",
+    r"$\raisebox{999em}{\rule{9em}{9em}}$",
+    "$" + "x^" * 1_900 + "x$",
+)
+
+
+@in_a_browser
+def test_hostile_formulas_do_nothing_and_stay_in_their_place() -> None:
+    text = "\n\n".join((*FORMULAS, "Then $x^2$. The end of it."))
+    with an_app(built=the_page()) as (app, _), a_view(app, size=(800, 4_000)) as view:
+        thread = app.page().thread("Formulas")
+        app.state.threads.append(thread, [Message(Role.USER, (Text(text),)), Message(Role.ASSISTANT, (Text(text),))])
+        view.thread(thread)
+        expect(view.log.get_by_text("The end of it.").last).to_be_visible()
+        expect(view.log.locator(".maths:not(.drawn)")).to_have_count(0)
+        assert view.log.locator(".katex").count() >= 2
+        unbroken(view)
+        assert view.log.locator(".katex a[href], .katex img").count() == 0
+        heights = view.log.locator("p .maths").evaluate_all("all => all.map(it => it.getBoundingClientRect().height)")
+        assert max(heights) < 1_500, heights
+        assert view.log.evaluate("box => box.scrollWidth <= box.clientWidth")
+
+
 @in_a_browser
 def test_an_upstreams_error_is_shown_whole_and_does_nothing() -> None:
     said = f'The model "m" of <b>"nobody"</b> is gone: {TRICKS[0]} {TRICKS[1]} it\'s "over"'
@@ -152,6 +259,7 @@ def test_an_upstreams_error_is_shown_whole_and_does_nothing() -> None:
     with an_app(lambda _: refusal, built=the_page()) as (app, _), a_view(app) as view:
         view.open()
         view.say("hello")
+        view.log.get_by_text(view.word("failure.details"), exact=True).click()
         expect(view.page.get_by_text(said)).to_be_visible()
         unbroken(view)
 

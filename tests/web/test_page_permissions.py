@@ -82,7 +82,7 @@ def test_what_is_too_long_to_be_read_is_refused_and_the_reader_is_told(tmp_path:
     with an_app(script, folder=tmp_path, built=the_page()) as (app, _), a_view(app) as view:
         opened(app, view)
         view.say("Go")
-        expect(view.page.get_by_role("status").get_by_text(re.compile("too long to be shown"))).to_be_visible()
+        expect(view.page.get_by_role("status").get_by_text(re.compile("too long to show"))).to_be_visible()
         expect(view.log.get_by_text("Then not.")).to_be_visible()
         expect(question(view)).to_have_count(0)
     assert not (tmp_path / "made.txt").exists()

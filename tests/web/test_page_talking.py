@@ -34,7 +34,7 @@ def test_words_are_seen_as_they_come_and_stop_ends_them() -> None:
         expect(view.button("composer.send")).to_be_enabled()
         view.button("composer.stop").click()
         view.answered()
-        expect(view.log.get_by_text(view.word("chat.stopped"))).to_be_visible()
+        expect(view.log.get_by_text(view.word("ending.stopped"), exact=True)).to_be_visible()
         view.field.press("Enter")
         expect(view.log.get_by_text("Short and good.")).to_be_visible()
         expect(view.log.locator("strong", has_text="Short")).to_be_visible()
@@ -84,7 +84,7 @@ def test_an_answer_is_given_again_on_a_branch() -> None:
 
 @in_a_browser
 def test_pictures_and_files_go_with_the_words() -> None:
-    with an_app(built=the_page()) as (app, server), a_view(app) as view:
+    with an_app(built=the_page()) as (app, server), a_view(app, complains=("415",)) as view:
         thread = app.page().thread()
         view.open(f"#/t/{thread}")
         view.page.locator("input[type=file]").set_input_files(

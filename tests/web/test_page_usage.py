@@ -50,5 +50,8 @@ def test_what_summaries_cost_stands_beside_what_was_spent(language: str) -> None
         for_summaries.last.click()
         lines = view.page.get_by_role("table").last.locator("tbody tr")
         expect(lines.nth(0)).to_contain_text("Boats at the pier")
-        expect(lines.nth(0).locator("td").last).to_have_text("$0.75")
-        expect(lines.nth(1).locator("td").last).to_have_text("$0.00")
+        expect(lines.nth(0).locator("td").nth(4)).to_have_text("$0.75")
+        expect(lines.nth(1).locator("td").nth(4)).to_have_text("$0.00")
+        expect(lines.nth(0).locator("td").last).to_have_text("-$0.75")  # nothing was saved by them yet
+        tile(view, "usage.saved").get_by_text(view.word("usage.how")).click()
+        expect(tile(view, "usage.saved").get_by_text(view.word("usage.saved_help"))).to_be_visible()

@@ -53,6 +53,12 @@ def test_a_prompt_limit_is_told_apart_and_is_no_conflict() -> None:
     assert answer.conflicts == ()
 
 
+@pytest.mark.parametrize("figures", [{}, {"served": 128_000}, {"learned": 100_000}, {"override": 90_000}], ids=str)
+@pytest.mark.parametrize("model", ["gpt-4o", "a-model-of-ones-own"])
+def test_a_learned_prompt_limit_counts_wherever_the_window_comes_from(model: str, figures: dict[str, int]) -> None:
+    assert window(model, prompt=50_000, **figures).prompt == 50_000
+
+
 def test_a_stated_window_has_no_prompt_limit_from_the_tables() -> None:
     answer = window("gpt-5", served=300_000, registry=SMALL)
     assert (answer.input, answer.prompt) == (None, 300_000)

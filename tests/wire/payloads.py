@@ -5,7 +5,22 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from everlong.core import Json, JsonObject
-from tests.wire.sessions.samples import CHATBOX, CLAUDE, CLAUDE_COMPACTED, CODEX, CODEX_OLD, NANOBOT, PI_1, PI_2, PI_3
+from tests.wire.sessions.agent_samples import GEMINI_CLI, OPENCODE, SWE_AGENT, SWE_AGENT_CALLS
+from tests.wire.sessions.samples import (
+    CHATBOX,
+    CHATGPT,
+    CLAUDE,
+    CLAUDE_COMPACTED,
+    CODEX,
+    CODEX_OLD,
+    EVERLONG,
+    LIBRECHAT,
+    NANOBOT,
+    OPEN_WEBUI,
+    PI_1,
+    PI_2,
+    PI_3,
+)
 
 CHAT: list[Json] = [
     {"role": "system", "content": "You are kind."},
@@ -111,4 +126,12 @@ SESSIONS = [
     Payload("nanobot", "nanobot", lines(NANOBOT)),
     Payload("nanobot, just begun", "nanobot", lines(NANOBOT[:1])),
     Payload("Chatbox session", "chatbox", one(CHATBOX)),
+    Payload("ChatGPT conversation", "chatgpt", one(CHATGPT)),
+    Payload("Open WebUI chat", "open-webui", one(OPEN_WEBUI)),
+    Payload("LibreChat conversation", "librechat", one(LIBRECHAT)),
+    Payload("OpenCode session", "opencode", one(OPENCODE)),
+    Payload("Gemini CLI chat", "gemini-cli", one(GEMINI_CLI)),
+    Payload("SWE-agent trajectory", "swe-agent", one(SWE_AGENT)),
+    Payload("SWE-agent trajectory with calls", "swe-agent", one(SWE_AGENT_CALLS)),
+    Payload("Everlong thread", "everlong", one(EVERLONG)),
 ]

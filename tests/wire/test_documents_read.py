@@ -161,12 +161,12 @@ REFUSED: dict[str, tuple[bytes, str]] = {
         "messages with parts and no content",
     ),
     "a log of objects": (lines([LOG_LINE, LOG_LINE]), "lines with level, message, timestamp, type"),
-    "CSV": (b"name,age\nAnn,3\n", "no JSON in it"),
-    "CSV of numbers": (b"1\n2\n3\n", "no JSON in it"),
-    "HTML": (b"<!doctype html>\n<html><body>hi</body></html>\n", "no JSON in it"),
-    "a log file": (b"2026-01-01 INFO started\n2026-01-01 WARN slow\n", "no JSON in it"),
+    "CSV": (b"name,age\nAnn,3\n", "it contains no JSON"),
+    "CSV of numbers": (b"1\n2\n3\n", "it contains no JSON"),
+    "HTML": (b"<!doctype html>\n<html><body>hi</body></html>\n", "it contains no JSON"),
+    "a log file": (b"2026-01-01 INFO started\n2026-01-01 WARN slow\n", "it contains no JSON"),
     "nothing": (b"", "the file is empty"),
-    "an export without a session": (one({"__exported_items": ["settings"]}), "no session in it"),
+    "an export without a session": (one({"__exported_items": ["settings"]}), "it contains no session"),
 }
 
 

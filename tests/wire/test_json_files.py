@@ -23,7 +23,7 @@ DAMAGE = {
     "torn last line": (GOOD + b"\n" + GOOD + b"\n" + GOOD[:-9], "line 3: not JSON"),
     "NUL block": (GOOD + b"\n" + b"\x00" * 512 + b"\n" + GOOD, "line 2: 512 NUL bytes and nothing else"),
     "not UTF-8": (GOOD + b'\n{"a": "\xff"}\n' + GOOD, "line 2: not UTF-8 (byte 0xff at 7)"),
-    "no record": (GOOD + b"\n[1]\n" + GOOD, "line 2: a record is an object, not list"),
+    "no record": (GOOD + b"\n[1]\n" + GOOD, "line 2: a record must be an object, not list"),
     "nested too deeply": (GOOD + b"\n" + b"[" * 100_000 + b"\n" + GOOD, "line 2: not JSON"),
 }
 
@@ -65,9 +65,9 @@ def test_packed_files_are_unpacked() -> None:
 REFUSED = {
     "empty": (b"", "the file is empty"),
     "blank": (b" \n\x00\n", "the file is empty"),
-    "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "no JSON in it: not UTF-8"),
-    "prose": (b"dear diary,\ntoday", "no JSON in it: Expecting value at character 1"),
-    "nested too deeply": (b"[" * 100_000, "no JSON in it: nested too deeply"),
+    "a picture": (b"\x89PNG\r\n\x1a\n" + bytes(range(256)), "it contains no JSON: not UTF-8"),
+    "prose": (b"dear diary,\ntoday", "it contains no JSON: Expecting value at character 1"),
+    "nested too deeply": (b"[" * 100_000, "it contains no JSON: nested too deeply"),
     "damaged gzip": (gzip.compress(GOOD)[:-12], "damaged gzip file"),
 }
 

@@ -5,7 +5,7 @@ import type { WireMessage } from "./wire.js";
 
 export const RECALL = "recall";
 export const RECALL_DESCRIPTION =
-  "Get back what was left out of this conversation: the original of a reference, or what was said of a few words.";
+  "Return what was left out of this conversation: the original of a reference, or what matches a few words.";
 export const RECALL_WHAT = { type: "string", description: "a reference, such as 3f0c9a1b7d2e4856, or a few words" };
 export const RECALL_START = { type: "integer", description: "the first character to show, to read on in a long original" };
 export const RECALL_PARAMETERS = {

@@ -41,7 +41,7 @@ export function picture(data: string, mediaType = "image/png"): Block {
 
 export const json = (value: unknown): string => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""));
 
-/** The arguments of a call as a value; text that is no JSON stays text. */
+/** The arguments of a call as a value; text that is not JSON stays text. */
 export function parsed(text: string): unknown {
   try {
     return JSON.parse(text);

@@ -1,6 +1,6 @@
-"""Everlong inside other frameworks, one module each: three lines in a program that is there already.
+"""Everlong inside other frameworks: one module per framework, three lines in an existing program.
 
-A module is imported by its own name, such as `everlong.adapters.langchain`, and needs its framework. What it does is
-small: it hands the framework's own messages to the engine before each call of a model, and gives back what to send. The
-engine decides everything; `keeper` is the part of that which all adapters share.
+Import a module by its name, such as `everlong.adapters.langchain`; it needs its framework. Before each model call an
+adapter passes the framework's own messages to the engine and sends what the engine returns. The engine makes every
+decision; `keeper` is the code that all adapters share.
 """

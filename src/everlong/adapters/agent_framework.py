@@ -1,10 +1,10 @@
-"""Microsoft's Agent Framework: a context provider that keeps sessions going past the window.
+"""Microsoft's Agent Framework: a context provider that keeps sessions going past the context window.
 
     agent = Agent(client, instructions="…", tools=[…], context_providers=[EverlongProvider("desk.db")])
 
-The provider brings a chat middleware, which fits the messages of each model call, and the tool `recall`. The history of
-the session stays whole. `EverlongCompaction` does the same as a compaction strategy, for those who set one: there is no
-session then, and a refusal cannot be recovered from.
+The provider adds a chat middleware, which fits the messages of each model call, and the tool `recall`. The history of
+the session stays complete. `EverlongCompaction` does the same as a compaction strategy, but without a session and
+without recovering from refusals.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -42,9 +42,9 @@ __all__ = ["EverlongCompaction", "EverlongMiddleware", "EverlongProvider"]
 
 NAME = "everlong"
 SYSTEM = ("system", "developer")
-#: What the framework calls an agent without a name.
+#: The framework's name for an agent without a name.
 UNNAMED = "UnnamedAgent"
-#: The roles of what comes to be in a run, and the property by which clients know a message that was kept.
+#: The roles of messages that a run produces, and the property with which the framework marks stored messages.
 ANSWERS = ("assistant", "tool")
 KEPT_BY = "_attribution"
 #: The property of messages that a strategy added.
@@ -52,9 +52,9 @@ ADDED = "_everlong"
 
 
 class EverlongProvider(ContextProvider):
-    """Fits every model request of an agent, recovers where a model refuses, and offers the tool `recall`.
+    """A context provider that fits every model request, recovers from refusals and offers the tool `recall`.
 
-    `engine` is an engine, or the address of a store such as "desk.db". The other arguments are the keeper's.
+    `engine` is an Engine, or the URL of a store such as "desk.db". The other arguments are those of `Keeper`.
     """
 
     def __init__(
@@ -93,10 +93,10 @@ class EverlongProvider(ContextProvider):
 
 
 class EverlongMiddleware(ChatMiddleware):
-    """Fits every model request of a client or an agent, and recovers where a model refuses. Offers no tool.
+    """A chat middleware that fits every model request and recovers from refusals. It offers no tool.
 
-    The thread is the session's; of a client without sessions, the first message's, as long as that object lives.
-    `author` is the name of the agent, which is left out of its own answers.
+    The thread is that of the session. Without sessions, a conversation is recognised by its first message object.
+    `author` is the agent's name, which is left out of its own answers.
     """
 
     def __init__(
@@ -115,10 +115,10 @@ class EverlongMiddleware(ChatMiddleware):
         self._threads: WeakKeyDictionary[Message, str] = WeakKeyDictionary()
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
-        """Send what fits; where that is refused for its size, send less."""
+        """Send the messages that fit, and fewer if the model refuses them as too long."""
         options = dict(context.options or {})
         if options.get("conversation_id") or not context.messages:
-            await call_next()  # the provider holds the conversation; only what is new is sent
+            await call_next()  # the provider stores the conversation, and only new messages are sent
             return
         prepared: Prepared | None = await self.keeper.aprepare(
             self._thread_of(context),
@@ -140,14 +140,14 @@ class EverlongMiddleware(ChatMiddleware):
                 if prepared is None:
                     raise
                 continue
-            # Another request follows if the server cut the last one in silence.
+            # Another request follows if the server silently cut the last one.
             prepared = await self.keeper.aanswered(prepared, _usage_of(context.result))
 
     def _as_later(self, message: Message) -> Message:
-        """What the model said, and the results of its calls, as they are sent in every run after the one they are of.
+        """Return a message of the model or of its tools in the form that it has in all later runs.
 
-        Then the framework has written the agent's name on them and where they were kept, and clients send them in
-        another form. The name is left out; it is not known in time.
+        By then the framework has added the agent's name and where the message was stored, and clients send it in
+        another form. The name is left out, because it is not known in time.
         """
         if message.role not in ANSWERS or message.author_name not in (None, self._author):
             return message
@@ -162,15 +162,21 @@ class EverlongMiddleware(ChatMiddleware):
         return self._threads.setdefault(context.messages[0], f"run-{uuid4().hex}")
 
     async def _begun(self, prepared: Prepared, stream: Any) -> Any:
-        """Return a stream that has begun: up to its first piece a refusal can be recovered from."""
+        """Return a stream that has begun; before its first piece, a refusal can be recovered."""
         pieces = aiter(stream)
         first = [piece async for piece in _first(pieces)]
 
         async def passed_on() -> AsyncIterator[Any]:
-            for piece in first:
-                yield piece
-            async for piece in pieces:
-                yield piece
+            over = False
+            try:
+                for piece in first:
+                    yield piece
+                async for piece in pieces:
+                    yield piece
+                over = True
+            finally:
+                if not over:
+                    self.keeper.failed(prepared)
             await self.keeper.aanswered(prepared, _usage_of(await stream.get_final_response()))
 
         return ResponseStream(passed_on(), finalizer=lambda _: stream.get_final_response())
@@ -183,9 +189,10 @@ async def _first(pieces: AsyncIterator[Any]) -> AsyncIterator[Any]:
 
 
 class EverlongCompaction:
-    """A compaction strategy: leaves out of a list what does not fit, and adds what takes its place.
+    """A compaction strategy: removes from a list of messages what does not fit, and adds what replaces it.
 
-    `model` and `window` say for what. A conversation is known by its first message, or by `thread`.
+    `model` and `window` say which context window applies. A conversation is recognised by its first message, or by
+    `thread`.
     """
 
     def __init__(
@@ -202,7 +209,7 @@ class EverlongCompaction:
         self._model, self._thread = model, thread
 
     async def __call__(self, messages: list[Message]) -> bool:
-        """Change a list in place; return whether anything of it is sent otherwise than before."""
+        """Change the list in place; return whether the messages to send have changed."""
         given = [message for message in messages if not message.additional_properties.get(ADDED)]
         if not given:
             return False
@@ -219,7 +226,7 @@ def _digest(messages: Sequence[Message]) -> str:
 
 
 def _marked(given: Sequence[Message], sent: Sequence[Message]) -> list[Message]:
-    """All messages that were given, those that are not sent marked as left out, with what is sent in their place."""
+    """Return all given messages, those that are not sent marked as excluded, with the messages that replace them."""
     kept = {id(message) for message in sent}
     waiting = list(given)
     known = {id(message) for message in given}
@@ -243,12 +250,12 @@ def _marked(given: Sequence[Message], sent: Sequence[Message]) -> list[Message]:
 
 
 def _instructions(options: dict[str, Any]) -> list[Message]:
-    """The instructions as a message in front of the others, to be counted."""
+    """The instructions as a message before the others, so that they are counted."""
     return [Message("system", [options["instructions"]])] if options.get("instructions") else []
 
 
 def _send(context: ChatContext, options: dict[str, Any], messages: list[Message]) -> None:
-    """Put what is to be sent into a call. The client itself writes the instructions in front of the messages."""
+    """Put the messages to send into a call. The client itself writes the instructions before them."""
     given = _instructions(options)
     if given and messages and messages[0].role == "system" and messages[0].text == given[0].text:
         context.messages, context.options = messages[1:], options

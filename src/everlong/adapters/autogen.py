@@ -3,8 +3,8 @@
     context = EverlongChatCompletionContext("chat.db", thread="clerk")
     agent = AssistantAgent("clerk", context.wrap(client), model_context=context, tools=[…, context.recall_tool()])
 
-A context alone is asked for messages without being told of system text, tools or refusals. So the messages are fitted
-in the client that it wraps, which sees all of these; a context whose client is not wrapped fits them itself.
+A context alone does not see system text, tools or refusals. So the messages are fitted in the wrapped client, which
+sees all of them. Without a wrapped client the context fits them itself.
 """
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
@@ -27,12 +27,12 @@ except ImportError as error:
 
 __all__ = ["EverlongChatCompletionContext", "EverlongConfig"]
 
-#: Clients whose figure for the prompt leaves out what came from the provider's cache: nothing is learned from it.
-UNTOLD = ("AnthropicChatCompletionClient", "AnthropicBedrockChatCompletionClient")
+#: Clients whose figure for the prompt leaves out cached tokens: nothing is learned from it.
+WITHOUT_CACHED_TOKENS = ("AnthropicChatCompletionClient", "AnthropicBedrockChatCompletionClient")
 
 
 class EverlongConfig(BaseModel):
-    """What a context is made from again: a component's configuration."""
+    """The configuration from which a context is created again."""
 
     store: str
     thread: str
@@ -43,9 +43,9 @@ class EverlongConfig(BaseModel):
 
 
 class EverlongChatCompletionContext(ChatCompletionContext, Component[EverlongConfig]):
-    """A context of any length. `engine` is a store's URL or an engine, `thread` the conversation in it.
+    """A model context of unlimited length. `engine` is an Engine or a store's URL, `thread` the conversation in it.
 
-    `model` is needed only where no client is wrapped.
+    `model` is needed only if no client is wrapped. The other arguments are those of `Keeper`.
     """
 
     component_config_schema = EverlongConfig
@@ -77,12 +77,12 @@ class EverlongChatCompletionContext(ChatCompletionContext, Component[EverlongCon
         )
 
     def wrap(self, client: ChatCompletionClient) -> ChatCompletionClient:
-        """Return the client with this context in front of it; from now on `get_messages` returns all messages."""
+        """Return a client that fits its messages with this context. From now on `get_messages` returns all messages."""
         self._wrapped = True
         return _Client(client, self)
 
     async def get_messages(self) -> list[LLMMessage]:
-        """Return the messages for the next call: all of them if a client is wrapped, else those that fit."""
+        """Return the messages for the next call: all of them if a client is wrapped, otherwise those that fit."""
         if self._wrapped or not self._messages:
             return list(self._messages)
         prepared = await self.keeper.aprepare(self.thread, self._messages, model=self._config.model)
@@ -90,7 +90,7 @@ class EverlongChatCompletionContext(ChatCompletionContext, Component[EverlongCon
         return prepared.messages
 
     def recall_tool(self) -> FunctionTool:
-        """Return a tool with which the agent finds what is no longer shown."""
+        """Return a tool with which the agent can fetch what left the window."""
         self.keeper.recall = True  # from now on, what is left out names the tool
 
         async def recall(what: str, start: int = 0) -> str:
@@ -114,7 +114,7 @@ class EverlongChatCompletionContext(ChatCompletionContext, Component[EverlongCon
 
 
 class _Client(ChatCompletionClient):
-    """A client in front of which a context stands. All else is the client's own."""
+    """A client that sends what its context fits. Everything else is the wrapped client's own."""
 
     component_type = "model"
 
@@ -124,10 +124,10 @@ class _Client(ChatCompletionClient):
         described = client.dump_component()
         self._model = str(described.config.get("model", ""))
         self._most = described.config.get("max_tokens") or described.config.get("max_completion_tokens")
-        self._usage = _nothing if described.provider.endswith(UNTOLD) else _usage
+        self._usage = _nothing if described.provider.endswith(WITHOUT_CACHED_TOKENS) else _usage
 
     async def create(self, messages: Sequence[LLMMessage], **options: Any) -> CreateResult:
-        """Return the client's answer to as much of the messages as fits."""
+        """Return the client's answer to as many of the messages as fit."""
         prepared = await self._prepared(messages, options)
         keeper = self._context.keeper
         return await asend(keeper, prepared, lambda now: self._client.create(now.messages, **options), self._usage)
@@ -135,7 +135,7 @@ class _Client(ChatCompletionClient):
     async def create_stream(
         self, messages: Sequence[LLMMessage], **options: Any
     ) -> AsyncGenerator[str | CreateResult, None]:
-        """Yield the pieces of the client's answer, and the whole of it at the end."""
+        """Yield the pieces of the client's answer, and the whole answer at the end."""
         prepared = await self._prepared(messages, options)
 
         async def pieces(now: Prepared) -> Any:
@@ -152,7 +152,7 @@ class _Client(ChatCompletionClient):
         )
 
     def dump_component(self) -> Any:
-        """Return the client itself as a component: what stands in front of it belongs to its context."""
+        """Return the wrapped client as a component: the wrapper belongs to the context."""
         return self._client.dump_component()
 
     async def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Calls that a framework makes of its model: to which conversation they belong, what is sent, what follows a refusal.
+"""Model calls of a framework: which conversation they belong to, what is sent, and what follows a refusal.
 
-For adapters that stand around a framework's model: plain or streamed, with or without an event loop. What cannot be
-recovered is the framework's own error, raised as it came.
+For adapters that wrap a framework's model, streaming or not, with or without an event loop. An error that cannot be
+recovered is raised unchanged.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
@@ -20,9 +20,9 @@ T = TypeVar("T")
 
 
 def thread_of(name: str, items: Sequence[Any]) -> str:
-    """Return the thread of a conversation that has no id: it is known by its system text and the first words after it.
+    """Return the thread of a conversation without an id, which is recognised by its system text and its first message.
 
-    An agent's other conversations with the same model, such as one about its plan, begin with other words.
+    An agent's other conversations with the same model, such as those about its plan, begin with another message.
     """
     library, beginning = library_of(items), sha256()
     for item in items:
@@ -35,13 +35,13 @@ def thread_of(name: str, items: Sequence[Any]) -> str:
 
 
 class _Attempt:
-    """A request on its way. Leaving it tells the keeper how it ended; there may be another one to send then."""
+    """A request in progress. Leaving it reports the outcome to the keeper; then there may be another one to send."""
 
     def __init__(self, keeper: Keeper, prepared: Prepared) -> None:
         self.keeper = keeper
         self.prepared = prepared
         self.usage: Usage | None = None
-        #: Whether a piece of the answer was handed on: then it is too late for another request.
+        #: Whether a piece of the answer was forwarded: then another request comes too late.
         self.begun = False
         #: Whether there is no other request to send.
         self.over = False
@@ -68,12 +68,12 @@ class _Attempt:
             self._go_on(await self.keeper.aanswered(self.prepared, self.usage))
             return False
         if self.begun or not isinstance(error, Exception):
-            self.keeper.failed(self.prepared, type(error).__name__)  # a cancelled task cannot wait
+            self.keeper.failed(self.prepared, type(error).__name__)  # a cancelled task cannot await
             return False
         return self._go_on(await self.keeper.arefused(self.prepared, error))
 
     def _go_on(self, another: Prepared | None) -> bool:
-        """Take the other request, if there is one and it is not too late."""
+        """Take the next request, if there is one and it is not too late; return whether it should be sent."""
         self.over = another is None or self.begun
         if another is not None:
             self.prepared = another
@@ -81,7 +81,7 @@ class _Attempt:
 
 
 def send(keeper: Keeper, prepared: Prepared, model: Callable[[Prepared], T], usage: Callable[[T], Usage | None]) -> T:
-    """Return the model's answer to what was prepared, or to another request after a refusal."""
+    """Return the model's answer to the prepared request, or to another request after a refusal."""
     attempt = _Attempt(keeper, prepared)
     while True:
         with attempt as request:
@@ -94,7 +94,7 @@ def send(keeper: Keeper, prepared: Prepared, model: Callable[[Prepared], T], usa
 async def asend(
     keeper: Keeper, prepared: Prepared, model: Callable[[Prepared], Awaitable[T]], usage: Callable[[T], Usage | None]
 ) -> T:
-    """Return what `send` returns, with an event loop."""
+    """Do what `send` does, in an event loop."""
     attempt = _Attempt(keeper, prepared)
     while True:
         async with attempt as request:
@@ -123,7 +123,7 @@ async def astream(
     model: Callable[[Prepared], Awaitable[AsyncIterator[T]]],
     usage: Callable[[T], Usage | None],
 ) -> AsyncIterator[T]:
-    """Yield what `stream` yields, with an event loop."""
+    """Do what `stream` does, in an event loop."""
     attempt = _Attempt(keeper, prepared)
     while not attempt.over:
         async with attempt as request:

@@ -1,6 +1,7 @@
-"""Which conversation a list of messages goes on, where a framework has no id of it: the one that it repeats.
+"""Find the conversation that a list of messages continues, for frameworks without conversation ids.
 
-A conversation is known by its first items, and told from others that begin alike by everything that was seen of it.
+A conversation is recognised by its first items, and distinguished from others with the same beginning by everything
+seen so far.
 """
 
 import json
@@ -17,14 +18,14 @@ DIGEST = 12  # bytes
 
 
 class Conversations:
-    """The names of conversations without ids. Different scopes, such as keys of clients, never share one."""
+    """Names for conversations without ids. Different scopes, such as clients' keys, never share a name."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, tuple[bytes, ...]] = OrderedDict()
         self._mine = Lock()
 
     def name(self, items: Sequence[Any], *, scope: str = "") -> str:
-        """Return the name of the conversation that these items go on, or a new one."""
+        """Return the name of the conversation that these items continue, or a new name."""
         digests = tuple(_digest(item) for item in items)
         opening = blake2b(scope.encode() + b"/" + b"".join(digests[:1]), digest_size=DIGEST).hexdigest()
         with self._mine:

@@ -1,10 +1,10 @@
-"""CrewAI: an LLM around the LLM, so that agents go past its window.
+"""CrewAI: an LLM that wraps another LLM, so that agents go past its context window.
 
     agent = Agent(role=…, goal=…, backstory=…, llm=EverlongLLM("gpt-4o", "chat.db"), tools=[…])
 
-CrewAI's hook before a call is told neither the tools nor what the provider answers, and edits the agent's own
-messages. A custom LLM (`BaseLLM`) sees all of it and edits nothing: the agent keeps every message, and CrewAI's own
-summaries are never due. A conversation is known by its beginning, the system text and the task.
+CrewAI's hook before a call sees neither the tools nor the provider's answer, and changes the agent's own messages. A
+custom LLM (`BaseLLM`) sees everything and changes nothing: the agent keeps every message, and CrewAI's own summaries
+never run. A conversation is recognised by its system text and its task.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,16 +27,16 @@ except ImportError as error:
 
 __all__ = ["EverlongLLM"]
 
-#: What CrewAI reads from an LLM beside calling it.
+#: The attributes that CrewAI reads from an LLM.
 FIELDS = ("model", "provider", "temperature", "top_p", "max_tokens", "stream", "seed", "stop", "base_url", "is_litellm")
-FILES = "files"  # what CrewAI attaches to a message itself, before it is sent
+FILES = "files"  # attached by CrewAI itself just before a message is sent
 
 
 class EverlongLLM(BaseLLM):
-    """A CrewAI LLM that sends what fits, and recovers where the provider refuses.
+    """A CrewAI LLM that sends what fits and recovers from refusals.
 
-    `llm` is an LLM or the name of a model; `engine` a store's URL or an engine; `thread` names the conversations of
-    this object in it.
+    `llm` is an LLM or the name of a model, `engine` an Engine or a store's URL, and `thread` a name for this object's
+    conversations in the store. The other arguments are those of `Keeper`.
     """
 
     llm_type: str = "everlong"
@@ -63,7 +63,7 @@ class EverlongLLM(BaseLLM):
         self._thread = thread or uuid4().hex
 
     def call(self, messages: Any, tools: Any = None, *args: Any, **options: Any) -> Any:
-        """Return the LLM's answer to as much of the messages as fits."""
+        """Return the LLM's answer to as many of the messages as fit."""
 
         def model(items: Any) -> Any:
             with self._as_set():
@@ -76,7 +76,7 @@ class EverlongLLM(BaseLLM):
         return send(self._keeper, prepared, lambda now: model(whole(now.messages)), self._usage_since())
 
     async def acall(self, messages: Any, tools: Any = None, *args: Any, **options: Any) -> Any:
-        """Return what `call` returns, with an event loop."""
+        """Do what `call` does, in an event loop."""
 
         async def model(items: Any) -> Any:
             with self._as_set():
@@ -98,7 +98,7 @@ class EverlongLLM(BaseLLM):
 
     @contextmanager
     def _as_set(self) -> Iterator[None]:
-        """Hand on what CrewAI set for this call: words to stop at, and whether to stream."""
+        """Pass on what CrewAI set for this call: stop words, and whether to stream."""
         with call_stop_override(self._llm, list(self.stop_sequences)):
             stream = self._effective_stream()
             if stream is None:
@@ -108,7 +108,7 @@ class EverlongLLM(BaseLLM):
                 yield
 
     def _usage_since(self) -> Callable[[Any], Usage | None]:
-        """Return a function that tells what the call cost, if it was the only one of its LLM meanwhile."""
+        """Return a function that returns the usage of the call, if it was the only call of its LLM meanwhile."""
         before = self._llm.get_token_usage_summary()
 
         def usage(_: Any) -> Usage | None:
@@ -122,7 +122,7 @@ class EverlongLLM(BaseLLM):
         return usage
 
     def recall_tool(self) -> BaseTool:
-        """Return a tool with which the agent finds what is no longer shown."""
+        """Return a tool with which the agent can fetch what left the window."""
         self._keeper.recall = True  # from now on, what is left out names the tool
 
         def recall(what: str, start: int = 0) -> str:
@@ -138,47 +138,47 @@ class EverlongLLM(BaseLLM):
         return False
 
     def summarize_messages(self, *_: Any, **__: Any) -> None:
-        """Do nothing: the messages stay whole."""
+        """Do nothing: the messages stay complete."""
 
     def get_context_window_size(self) -> int:
-        """Return what the LLM says."""
+        """Return the LLM's own value."""
         return int(self._llm.get_context_window_size())
 
     def get_input_tokens_count(self, *args: Any, **options: Any) -> int:
-        """Return what the LLM says."""
+        """Return the LLM's own value."""
         return int(self._llm.get_input_tokens_count(*args, **options))
 
     def get_token_usage_summary(self) -> Any:
-        """Return what the LLM counted."""
+        """Return the LLM's own value."""
         return self._llm.get_token_usage_summary()
 
     def supports_function_calling(self) -> bool:
-        """Return what the LLM says."""
+        """Return the LLM's own value."""
         return bool(getattr(self._llm, "supports_function_calling", bool)())
 
     def supports_stop_words(self) -> bool:
-        """Return what the LLM says."""
+        """Return the LLM's own value."""
         return bool(self._llm.supports_stop_words())
 
     def supports_multimodal(self) -> bool:
-        """Return what the LLM says."""
+        """Return the LLM's own value."""
         return bool(self._llm.supports_multimodal())
 
     def format_text_content(self, text: str) -> dict[str, Any]:
-        """Return what the LLM says."""
+        """Return the LLM's own value."""
         return dict(self._llm.format_text_content(text))
 
     def get_file_uploader(self) -> Any:
-        """Return what the LLM says."""
+        """Return the LLM's own value."""
         return self._llm.get_file_uploader()
 
     def to_config_dict(self) -> dict[str, Any]:
-        """Return what describes the LLM itself."""
+        """Return the configuration of the wrapped LLM."""
         return dict(self._llm.to_config_dict())
 
 
 def _without_files(messages: Sequence[Any]) -> tuple[list[Any], Callable[[list[Any]], list[Any]]]:
-    """Return the messages without what CrewAI attaches when it sends them, and a function that puts it back."""
+    """Return the messages without the files that CrewAI attaches, and a function that puts them back."""
     bare = [{key: said[key] for key in said if key != FILES} if FILES in said else said for said in messages]
     whole = {id(copy): said for copy, said in zip(bare, messages, strict=True) if copy is not said}
     return bare, lambda items: [whole.get(id(item), item) for item in items]

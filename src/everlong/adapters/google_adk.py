@@ -1,9 +1,9 @@
-"""Google's Agent Development Kit: a plugin that keeps sessions going past the window, and a summarizer of events.
+"""Google's Agent Development Kit: a plugin that keeps sessions going past the context window, and a summarizer.
 
     app = App(name="desk", root_agent=agent, plugins=[EverlongPlugin("desk.db")])
 
 Before each model call the plugin fits the contents of the request; the session keeps every event. Each agent of a
-session has a thread of its own, because each is shown the session in its own way.
+session has its own thread, because each agent sees the session differently.
 """
 
 from collections import OrderedDict
@@ -39,9 +39,9 @@ KEPT = 256  # summaries in memory
 
 
 class EverlongPlugin(BasePlugin):
-    """Fits every model request of an app, recovers where a model refuses, and offers the tool `recall`.
+    """A plugin that fits every model request of an app, recovers from refusals and offers the tool `recall`.
 
-    `engine` is an engine, or the address of a store such as "desk.db". The other arguments are the keeper's.
+    `engine` is an Engine, or the URL of a store such as "desk.db". The other arguments are those of `Keeper`.
     """
 
     def __init__(
@@ -57,11 +57,11 @@ class EverlongPlugin(BasePlugin):
         super().__init__(name=name)
         self.keeper = Keeper(engine, settings=settings, window=window, pins=pins, recall=recall)
         self._recall = _RecallTool(self.keeper) if recall else None
-        #: What was sent and is not answered yet, by thread.
+        #: Requests that were sent and are not answered yet, by thread.
         self._sent: dict[str, tuple[Prepared, LlmRequest]] = {}
 
     async def before_model_callback(self, *, callback_context: CallbackContext, llm_request: LlmRequest) -> None:
-        """Fit the contents of a request. A conversation that Google's servers hold is left alone."""
+        """Fit the contents of a request. A conversation that Google's servers store is left alone."""
         if llm_request.previous_interaction_id:
             return
         if self._recall is not None and RECALL not in llm_request.tools_dict:
@@ -81,7 +81,7 @@ class EverlongPlugin(BasePlugin):
     async def on_model_error_callback(
         self, *, callback_context: CallbackContext, llm_request: LlmRequest, error: Exception
     ) -> LlmResponse | None:
-        """Ask again with a smaller request if the model refused one for its size. The answer comes in one piece."""
+        """Ask again with a smaller request if the model refused one as too long. The answer comes in one piece."""
         thread = thread_of(callback_context)
         prepared, _ = self._sent.pop(thread, (None, None))
         refusal = error
@@ -102,7 +102,7 @@ class EverlongPlugin(BasePlugin):
     async def after_model_callback(
         self, *, callback_context: CallbackContext, llm_response: LlmResponse
     ) -> LlmResponse | None:
-        """Learn from what a call cost. Ask again if the server cut the request in silence."""
+        """Learn from the reported usage, and ask again if the server silently cut the request."""
         if llm_response.partial:
             return None
         response = None
@@ -118,7 +118,7 @@ class EverlongPlugin(BasePlugin):
 
 
 class _RecallTool(BaseTool):
-    """The tool by which a model reads again what left its window."""
+    """The tool with which a model reads what left its window."""
 
     def __init__(self, keeper: Keeper) -> None:
         super().__init__(name=RECALL, description=RECALL_DESCRIPTION)
@@ -130,7 +130,7 @@ class _RecallTool(BaseTool):
         )
 
     async def run_async(self, *, args: dict[str, Any], tool_context: ToolContext) -> str:
-        """Return what the model reads."""
+        """Return the text for the model."""
         what, start = str(args.get("what", "")), args.get("start")
         return await self._keeper.arecalled(
             thread_of(tool_context), what, int(start) if isinstance(start, int | float) else 0
@@ -140,7 +140,7 @@ class _RecallTool(BaseTool):
 def thread_of(context: CallbackContext) -> str:
     """Return the thread of an agent's history. Example: desk/ann/7d1f/clerk
 
-    A session's id is unique for a user of an app only.
+    A session id is unique only per user and app.
     """
     session = context.session
     names = [session.app_name, session.user_id, session.id, context.agent_name]
@@ -152,7 +152,7 @@ def thread_of(context: CallbackContext) -> str:
 
 
 def _system_of(request: LlmRequest) -> list[Content]:
-    """The system text as a content in front of the others, to be counted."""
+    """The system text as a content before the others, so that it is counted."""
     said = request.config.system_instruction
     if not said:
         return []
@@ -162,12 +162,12 @@ def _system_of(request: LlmRequest) -> list[Content]:
 
 
 def _tools_of(request: LlmRequest) -> list[Any]:
-    """The tools that are declared; those that the SDK calls itself are functions and declare themselves later."""
+    """The declared tools; functions that the SDK calls itself are declared later."""
     return [tool for tool in request.config.tools or () if hasattr(tool, "model_dump")]
 
 
 def _send(request: LlmRequest, prepared: Prepared) -> None:
-    """Put what is to be sent into a request."""
+    """Put what fits into a request."""
     contents = prepared.messages
     head = next((at for at, content in enumerate(contents) if content.role != SYSTEM), len(contents))
     said = "\n\n".join(part.text for content in contents[:head] for part in content.parts or () if part.text)
@@ -203,17 +203,20 @@ def _usage_of(usage: GenerateContentResponseUsageMetadata | None) -> Usage | Non
 
 
 class EverlongSummarizer(BaseEventsSummarizer):
-    """Writes the summary of events by rules, without a call: what users asked for in their words, files, figures,
-    failures and open tasks. For `EventsCompactionConfig(summarizer=…)`, where a session itself has to stay short."""
+    """Writes a summary of events by rules, without a model call.
+
+    It contains the users' requests in their own words, files, figures, failures and open tasks. Use it with
+    `EventsCompactionConfig(summarizer=…)` if the session itself has to stay short.
+    """
 
     def __init__(self, *, tokens: int = 2_000) -> None:
         self.tokens = tokens
         self._counter = Counter()
-        #: By their text, so that the next one goes on from it.
+        #: By their text, so that the next summary continues from it.
         self._summaries: OrderedDict[str, Summary] = OrderedDict()
 
     async def maybe_summarize_events(self, *, events: list[Event]) -> Event | None:
-        """Return the event that takes the place of these; None if they say nothing."""
+        """Return the event that replaces these events; None if they are empty."""
         contents = [event.content for event in events if event.content and event.content.parts]
         if not contents:
             return None
@@ -231,7 +234,7 @@ class EverlongSummarizer(BaseEventsSummarizer):
         facts = facts_of(messages, previous.facts) if previous is not None else facts_of(messages)
         summary = summary_by_rules(facts, language)
         text = as_message(written(summary, counter=self._counter, limit=self.tokens), language).text
-        if previous is None and is_framed(before):  # a summary from before this process
+        if previous is None and is_framed(before):  # a summary from an earlier process
             text = f"{before}\n\n{text}"
         self._summaries[text] = summary
         if len(self._summaries) > KEPT:

@@ -1,8 +1,8 @@
-"""Haystack: a chat generator around another one, which keeps every request within the window of its model.
+"""Haystack: a chat generator that wraps another one and keeps every request within the model's context window.
 
-It stands where the other one stood, in an `Agent` or in a pipeline. What the agent holds stays whole: only what is sent
-is cut. A request that a provider refuses for its size is sent once more, smaller. Haystack gives a generator no name of
-the conversation, so a conversation is known by its messages: the one that was sent before and grew.
+Use it in place of the other generator, in an `Agent` or a pipeline. The agent's messages stay complete; only what is
+sent is compacted. A request that a provider refuses as too long is sent once more, smaller. Haystack does not tell a
+generator which conversation it serves, so a conversation is recognised by its messages.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ except ImportError as error:
 
 __all__ = ["EverlongChatGenerator"]
 
-#: The wire format of a generator, by its class or the nearest one that it is derived from.
+#: The wire format of a generator, by its class or its nearest base class.
 FORMATS = {
     "OpenAIChatGenerator": "openai-chat",
     "OpenAIResponsesChatGenerator": "openai-responses",
@@ -36,17 +36,18 @@ FORMATS = {
     "GoogleGenAIChatGenerator": "gemini",
     "OllamaChatGenerator": "ollama",
 }
-#: The names that generators have for the length of an answer.
+#: Names of generators' settings for the length of an answer.
 LENGTHS = ("max_completion_tokens", "max_output_tokens", "max_tokens")
 Kind: TypeAlias = type[BaseException] | None
 
 
 @component
 class EverlongChatGenerator:
-    """Keeps conversations within the window: `Agent(chat_generator=EverlongChatGenerator(generator, "chat.db"), …)`.
+    """Keeps requests in the window: `Agent(chat_generator=EverlongChatGenerator(generator, "chat.db"), …)`.
 
-    `engine` is an Engine or the address of a store; the default keeps everything in memory. `pins` must stay in every
-    request. `tools` has the recall tool, for `Agent(tools=[…, *generator.tools])`.
+    - `engine`: an Engine, or the URL of a store; the default keeps everything in memory.
+    - `pins`: texts that are part of every request.
+    - `tools`: the recall tool, for `Agent(tools=[…, *generator.tools])`.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class EverlongChatGenerator:
 
     @property
     def tools(self) -> list[Tool]:
-        """The tools that belong to it: the one by which a model reads again what left the window."""
+        """The recall tool, with which a model can fetch what left the window."""
         if not self._recalls:
             return []
 
@@ -92,7 +93,7 @@ class EverlongChatGenerator:
         tools: ToolsType | None = None,
         streaming_callback: StreamingCallbackT | None = None,
     ) -> dict[str, Any]:
-        """Answer messages, as many of them as fit."""
+        """Answer as many of the messages as fit."""
         said = [ChatMessage.from_user(messages)] if isinstance(messages, str) else messages
         given = _given(generation_kwargs, tools, streaming_callback)
         prepared = self.keeper.prepare(*self._asked(said), **self._call(generation_kwargs, tools))
@@ -106,7 +107,7 @@ class EverlongChatGenerator:
         tools: ToolsType | None = None,
         streaming_callback: StreamingCallbackT | None = None,
     ) -> dict[str, Any]:
-        """Answer messages, as many of them as fit."""
+        """Answer as many of the messages as fit, in an event loop."""
         said = [ChatMessage.from_user(messages)] if isinstance(messages, str) else messages
         given = _given(generation_kwargs, tools, streaming_callback)
         prepared = await self.keeper.aprepare(*self._asked(said), **self._call(generation_kwargs, tools))
@@ -122,9 +123,9 @@ class EverlongChatGenerator:
         return _thread(self._conversations, messages), messages
 
     def _call(self, generation_kwargs: dict[str, Any] | None, tools: ToolsType | None) -> dict[str, Any]:
-        """What is asked beside the messages. What a call leaves open, the generator itself says."""
+        """The parameters of a call besides the messages; those that it does not set come from the generator."""
         own = self.chat_generator
-        told = {**(getattr(own, "generation_kwargs", None) or {}), **(generation_kwargs or {})}
+        options = {**(getattr(own, "generation_kwargs", None) or {}), **(generation_kwargs or {})}
         wanted = tools if tools is not None else getattr(own, "tools", None)
         kinds = (kind.__name__ for kind in type(own).__mro__)
         return {
@@ -133,36 +134,36 @@ class EverlongChatGenerator:
                 ToolFunction(tool.name, tool.description, json.dumps(tool.parameters))
                 for tool in (flatten_tools_or_toolsets(wanted) if wanted else [])
             ],
-            "max_tokens": next((told[name] for name in LENGTHS if told.get(name)), None),
+            "max_tokens": next((options[name] for name in LENGTHS if options.get(name)), None),
             "fmt": next((FORMATS[kind] for kind in kinds if kind in FORMATS), ""),
         }
 
     def warm_up(self) -> None:
-        """Warm up the generator inside."""
+        """Warm up the wrapped generator."""
         if hasattr(self.chat_generator, "warm_up"):
             self.chat_generator.warm_up()
 
     def close(self) -> None:
-        """Release what the generator inside holds."""
+        """Release the resources of the wrapped generator."""
         if hasattr(self.chat_generator, "close"):
             self.chat_generator.close()
 
     def to_dict(self) -> dict[str, Any]:
-        """Write the component down; an engine of your own cannot be written, the address of a store can."""
+        """Serialise the component. This needs the URL of a store; an Engine object cannot be serialised."""
         if not isinstance(self._given["engine"], str):
-            raise TypeError("EverlongChatGenerator cannot be written as a dict: give engine= the address of a store")
+            raise TypeError("EverlongChatGenerator cannot be serialised: pass the URL of a store as engine=")
         inner = component_to_dict(self.chat_generator, name="chat_generator")
         return default_to_dict(self, chat_generator=inner, **self._given)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> "EverlongChatGenerator":
-        """Make the component again."""
+        """Create the component from its serialised form."""
         deserialize_component_inplace(data["init_parameters"], key="chat_generator")
         return default_from_dict(cls, data)
 
 
 def _thread(conversations: Conversations, messages: Sequence[ChatMessage]) -> str:
-    """The conversation that these messages go on. System text in front may change from call to call."""
+    """Return the conversation that these messages continue. Leading system text may change between calls."""
     said = dropwhile(lambda message: message.is_from(ChatRole.SYSTEM), messages)
     return conversations.name([message.to_dict()["content"] for message in said])
 
@@ -170,9 +171,9 @@ def _thread(conversations: Conversations, messages: Sequence[ChatMessage]) -> st
 def _given(
     generation_kwargs: dict[str, Any] | None, tools: ToolsType | None, streaming_callback: StreamingCallbackT | None
 ) -> dict[str, Any]:
-    """What the caller said: a generator need not take more than messages."""
-    told = {"generation_kwargs": generation_kwargs, "tools": tools, "streaming_callback": streaming_callback}
-    return {name: value for name, value in told.items() if value is not None}
+    """Return only the arguments that the caller gave: a generator need not accept more than messages."""
+    arguments = {"generation_kwargs": generation_kwargs, "tools": tools, "streaming_callback": streaming_callback}
+    return {name: value for name, value in arguments.items() if value is not None}
 
 
 def _usage(result: dict[str, Any]) -> Usage | None:

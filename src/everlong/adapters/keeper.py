@@ -1,8 +1,8 @@
-"""What all adapters share: one engine, and for each call of a model the messages that a framework should send.
+"""The code that all adapters share: one engine, and for each model call the messages that a framework should send.
 
-The history stays the framework's. A thread of the engine follows it by the framework's own id of the conversation, so
-that each request begins as the one before until a compaction is due. Methods come twice: plain, and with an `a` in
-front for event loops.
+The history stays with the framework. A thread of the engine follows it under the framework's own conversation id, so
+that each request begins like the one before it until a compaction is due. Methods come in two versions: plain, and with
+an `a` in front for event loops.
 """
 
 import asyncio
@@ -11,7 +11,18 @@ from dataclasses import replace
 from typing import Any, Final
 
 from everlong.core import expect, expect_list
-from everlong.engine import MOST_RECALLED, RECALL, Author, Call, Engine, Prepared, Settings, Summaries, ToolLike
+from everlong.engine import (
+    MOST_RECALLED,
+    RECALL,
+    Author,
+    Call,
+    Engine,
+    Prepared,
+    Settings,
+    Summaries,
+    ToolLike,
+    expect_authors,
+)
 from everlong.errors import EverlongError, InputError, NotRecovered
 from everlong.store import open_engine
 from everlong.windows import window
@@ -19,11 +30,11 @@ from everlong.wire import FORMATS, OPENAI_CHAT, Usage
 
 __all__ = ["RECALL", "RECALL_DESCRIPTION", "RECALL_PARAMETERS", "Keeper", "missing"]
 
-RECALLED_SHARE = 0.8  # characters for each token of the window: about a fifth of it
+RECALLED_SHARE = 0.8  # characters for each token of the window: about a fifth of the window
 LEAST_RECALLED = 2_000  # characters
-MOST_THREADS = 1_000  # whose windows are remembered
+MOST_THREADS = 1_000  # threads whose windows are remembered
 RECALL_DESCRIPTION: Final = (
-    "Get back what was left out of this conversation: the original of a reference, or what was said of a few words."
+    "Return what was left out of this conversation: the original of a reference, or what matches a few words."
 )
 RECALL_PARAMETERS: Final[dict[str, Any]] = {
     "type": "object",
@@ -41,11 +52,16 @@ RECALL_PARAMETERS: Final[dict[str, Any]] = {
 
 
 class Keeper:
-    """Keeps the conversations of a framework within the windows of its models.
+    """Keeps the conversations of a framework within the context windows of its models.
 
-    `engine` is an engine of yours, or the URL of a store; in memory everything is gone with the program. `window` is
-    for models that no table knows. `pins` are texts that stand in every request. With `recall` the model may ask for
-    what left the window, where the framework has tools. `authors` write summaries, where there is an event loop.
+    - `engine`: an Engine, or the URL of a store. With the default, everything is in memory and lost when the program
+      ends.
+    - `settings`: the engine's settings, if `engine` is a URL.
+    - `window`: the context window in tokens, for models that the registry does not know.
+    - `pins`: texts that are part of every request.
+    - `recall`: whether the model gets a tool to fetch what left the window, if the framework has tools.
+    - `authors`: models that write summaries, if there is an event loop. With tools, summaries also need
+      `Settings(summaries="on")`.
     """
 
     def __init__(
@@ -60,13 +76,18 @@ class Keeper:
     ) -> None:
         expect("engine", engine, (Engine, str), "an engine, or the URL of a store, such as 'chat.db'")
         expect_list("pins", pins, "a list of texts")
+        expect_authors(authors)
         if isinstance(engine, Engine) and (settings is not None or window is not None):
-            raise InputError("settings and window belong to the engine: give them to open_engine, or give no engine")
+            example = "…" if window is None else f"window={window!r}"
+            raise InputError(
+                "settings and window are the engine's own: pass them when you open it, "
+                f"such as open_engine('chat.db', settings=Settings({example}))"
+            )
         self.engine = engine if isinstance(engine, Engine) else _opened(engine, settings or Settings(), window)
         self.recall = recall
         self._pins = tuple(pins)
         self._pinned: set[str] = set()
-        #: For each thread how many characters of what is recalled the model can read at once.
+        #: For each thread, how many characters of recalled text the model can read at once.
         self._readable: dict[str, int] = {}
         self._authors = tuple(authors)
         self.summaries = Summaries(self.engine, authors, own_model=False) if authors else None
@@ -84,10 +105,10 @@ class Keeper:
         endpoint: str = "",
         library: str = "",
     ) -> Prepared:
-        """Return what to send now (`.messages`) for a history that the framework holds, whole.
+        """Return what to send now (`.messages`) for the complete history of a conversation.
 
-        `fmt` is the wire format in which the framework asks the model, by default that of the model's provider.
-        `library` names the kind of messages where they are plain dicts and do not show it.
+        `fmt` is the wire format in which the framework calls the model, by default that of the model's provider.
+        `library` names the kind of messages if they are plain dicts that do not show it.
         """
         self._pin(thread)
         call = Call(
@@ -106,7 +127,7 @@ class Keeper:
         return prepared
 
     def refused(self, prepared: Prepared, error: BaseException) -> Prepared | None:
-        """Return another request to send after the framework's call raised; None if its own error is to be raised."""
+        """Return another request to send after the framework's call raised; None if its own error should be raised."""
         try:
             return self.engine.blocking.refused(prepared, error)
         except NotRecovered:
@@ -115,54 +136,54 @@ class Keeper:
             return None
 
     def answered(self, prepared: Prepared, usage: Usage | None) -> Prepared | None:
-        """Record that the call was answered. Another request follows if the server cut the prompt and said nothing."""
+        """Record the answer of a call. Returns another request if the server silently cut the prompt."""
         return self.engine.blocking.answered(prepared, usage)
 
-    def failed(self, prepared: Prepared, reason: str) -> None:
-        """Record that the call came to nothing."""
+    def failed(self, prepared: Prepared, reason: str = "the answer broke off") -> None:
+        """Record that the call failed."""
         self.engine.blocking.record_failure(prepared, reason)
 
     def recalled(self, thread: str, what: str, start: int = 0) -> str:
-        """Return what the model reads that called the tool to recall."""
+        """Return the text that a model reads when it calls the recall tool."""
         if not what.strip():
             return "what: give a reference or a few words"
         most = min(MOST_RECALLED, max(LEAST_RECALLED, self._readable.get(thread, MOST_RECALLED)))
         return self.engine.blocking.recall_text(thread, what, start=start, most=most)
 
     async def aprepare(self, thread: str, items: Sequence[Any], **call: Any) -> Prepared:
-        """Return what `prepare` does, off the event loop."""
+        """Do what `prepare` does, off the event loop."""
         return await asyncio.to_thread(self.prepare, thread, items, **call)
 
     async def arefused(self, prepared: Prepared, error: BaseException) -> Prepared | None:
-        """Return what `refused` does, off the event loop."""
+        """Do what `refused` does, off the event loop."""
         return await asyncio.to_thread(self.refused, prepared, error)
 
     async def aanswered(self, prepared: Prepared, usage: Usage | None) -> Prepared | None:
-        """Record what `answered` does, off the event loop, and have a summary written if one is due."""
+        """Do what `answered` does, off the event loop, and start a summary if one is due."""
         again = await asyncio.to_thread(self.answered, prepared, usage)
         if self.summaries is not None and again is None:
             self.summaries.after_turn(prepared, self._authors[0].model)
         return again
 
     async def afailed(self, prepared: Prepared, reason: str) -> None:
-        """Record what `failed` does, off the event loop."""
+        """Do what `failed` does, off the event loop."""
         await asyncio.to_thread(self.failed, prepared, reason)
 
     async def arecalled(self, thread: str, what: str, start: int = 0) -> str:
-        """Return what `recalled` does, off the event loop."""
+        """Do what `recalled` does, off the event loop."""
         return await asyncio.to_thread(self.recalled, thread, what, start)
 
     def _pin(self, thread: str) -> None:
         if not self._pins or thread in self._pinned:
             return
-        self.engine.blocking.append(thread, [])  # pins need a thread that is there
+        self.engine.blocking.append(thread, [])  # a pin needs an existing thread
         for text in self._pins:
             self.engine.blocking.pin(thread, text=text)
         self._pinned.add(thread)
 
 
 def format_of(model: str, provider: str = "") -> str:
-    """Return the wire format in which the maker of a model is asked; that of OpenAI's chat if nobody knows.
+    """Return the wire format of a model's provider; OpenAI's chat format if the model is unknown.
 
     Example: "claude-sonnet-4-5" -> "anthropic"
     """
@@ -172,7 +193,7 @@ def format_of(model: str, provider: str = "") -> str:
 
 
 def missing(framework: str, needs: str, module: str) -> ImportError:
-    """Return the error for a framework that is not installed, in one line that says what to install.
+    """Return the one-line error for a framework that is not installed, with the command that installs it.
 
     Example: missing("LangChain", "langchain>=1.4", __name__)
     """

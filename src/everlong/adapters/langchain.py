@@ -1,9 +1,9 @@
-"""LangChain and LangGraph: agents whose conversations go past the window.
+"""LangChain and LangGraph: agents whose conversations go past the context window.
 
     agent = create_agent(model, tools, middleware=[EverlongMiddleware()])
 
-The agent's state keeps every message. Before each call of the model the middleware replaces what is sent, and only
-that. A conversation is known by its `thread_id`; without one by its first message, which LangGraph gives an id.
+The agent's state keeps every message. Before each model call the middleware replaces only what is sent. A conversation
+is recognised by its `thread_id`, or without one by the id of its first message.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ except ImportError as error:
 
 __all__ = ["EverlongMiddleware", "pre_model_hook"]
 
-#: What the chat models of a package speak; a class that is derived from one of them speaks the same.
+#: The wire format of a package's chat models; derived classes speak the same.
 SPOKEN: dict[str, Format] = {
     "langchain_anthropic": ANTHROPIC,
     "langchain_google_genai": GEMINI,
@@ -37,18 +37,21 @@ SPOKEN: dict[str, Format] = {
     "langchain_ollama": OLLAMA,
     "langchain_openai": OPENAI_CHAT,
 }
-#: Under which names chat models keep their model, the length of an answer and their address.
+#: The attributes of chat models for their name, the length of an answer and their address.
 MODEL = ("model_name", "model", "model_id", "deployment_name")
 LENGTH = ("max_tokens", "max_output_tokens", "num_predict")
 ADDRESS = ("openai_api_base", "anthropic_api_url", "base_url", "endpoint_url")
 
 
 class EverlongMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
-    """Keeps what an agent sends within its model's window. Stand it last: it then sees what is really sent.
+    """Keeps what an agent sends within its model's context window. Put it last, so that it sees what is really sent.
 
-    `engine` is an engine of yours, or the URL of a store; in memory everything is gone with the program. `window` is
-    for models that no table knows. `pins` are texts that stand in every request. With `recall` the model gets a tool to
-    ask for what left the window. `authors` write summaries, in agents that are run with an event loop.
+    - `engine`: an Engine, or the URL of a store. With the default, everything is in memory and lost when the program
+      ends.
+    - `window`: the context window in tokens, for models that the registry does not know.
+    - `pins`: texts that are part of every request.
+    - `recall`: whether the model gets a tool to fetch what left the window.
+    - `authors`: models that write summaries, in agents that run in an event loop.
     """
 
     def __init__(
@@ -76,7 +79,7 @@ class EverlongMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]]
     ) -> ModelResponse[Any]:
-        """Call the model with what fits, and again with less if it refuses."""
+        """Call the model with what fits, and again with less if it refuses, in an event loop."""
         asked = _Asked.of(request)
         prepared = await self.keeper.aprepare(asked.thread, asked.items, **asked.call)
         return await asend(self.keeper, prepared, lambda now: handler(asked.sent(now)), _usage_of)
@@ -92,10 +95,10 @@ def pre_model_hook(  # noqa: PLR0913 - the agent's own, and what users of every 
     window: int | None = None,
     pins: Sequence[str] = (),
 ) -> Callable[[Any, Runtime[Any]], dict[str, list[AnyMessage]]]:
-    """Return a hook for LangGraph's `create_react_agent`: what is sent fits, what is kept stays whole.
+    """Return a hook for LangGraph's `create_react_agent`: what is sent fits, and the state stays complete.
 
-    The hook sees neither the model nor the tools nor the prompt of the agent, so it is given the same ones to count.
-    It cannot see a refusal. `create_agent` with `EverlongMiddleware` can, and offers the model a tool to recall.
+    The hook does not see the agent's model, tools and prompt, so pass it the same ones. It does not see refusals
+    either. `create_agent` with `EverlongMiddleware` does, and also offers the model a recall tool.
     """
     keeper = Keeper(engine, settings=settings, window=window, pins=pins, recall=False)
     system = [SystemMessage(prompt)] if isinstance(prompt, str) else [prompt] if prompt else []
@@ -118,7 +121,7 @@ def pre_model_hook(  # noqa: PLR0913 - the agent's own, and what users of every 
     return fit_messages
 
 
-#: Conversations of a hook whose last answer is still to be seen.
+#: Conversations of a hook whose last answer has not been seen yet.
 MOST_WAITING = 1_000
 
 
@@ -127,7 +130,7 @@ MOST_WAITING = 1_000
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What the agent asks, and how it is given back to it."""
+    """A request of the agent, and how to change it."""
 
     request: ModelRequest[Any]
     thread: str
@@ -142,7 +145,7 @@ class _Asked:
         return cls(request, _thread(request.runtime, request.messages), [*system, *request.messages], call)
 
     def sent(self, prepared: Prepared) -> ModelRequest[Any]:
-        """The request with what fits. System text in front is the agent's, with what the engine adds to it."""
+        """Return the request with what fits. Leading system text is the agent's own, plus what the engine adds."""
         messages: list[Any] = prepared.messages
         head = 0
         while head < len(messages) and isinstance(messages[head], SystemMessage):
@@ -185,10 +188,10 @@ def _recall_tool(keeper: Keeper) -> BaseTool:
 
 
 def _thread(runtime: "Runtime[Any] | ToolRuntime[Any, Any]", messages: Sequence[BaseMessage]) -> str:
-    """The name of the conversation.
+    """Return the name of the conversation.
 
-    An agent inside another runs under the other's `thread_id`: its conversation is named by the nodes that led to it,
-    and by its first message. Example: "42", "42/tools/8c1f…"
+    An agent inside another one runs under the other's `thread_id`, so its conversation is named after the nodes that
+    led to it and its first message. Example: "42", "42/tools/8c1f…"
     """
     info = runtime.execution_info if runtime is not None else None
     thread = info.thread_id if info is not None and info.thread_id is not None else ""
@@ -199,7 +202,7 @@ def _thread(runtime: "Runtime[Any] | ToolRuntime[Any, Any]", messages: Sequence[
 
 
 def _call_of(model: Any, settings: dict[str, Any], schemas: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """What the engine has to know of a chat model: keywords of `Keeper.prepare`."""
+    """What the engine needs to know of a chat model: keyword arguments of `Keeper.prepare`."""
     model = getattr(model, "bound", model)
     return {
         "model": _text_of(model, MODEL).removeprefix("models/"),
@@ -223,7 +226,7 @@ def _text_of(model: Any, names: Sequence[str]) -> str:
 
 
 def _length_of(model: Any, settings: dict[str, Any]) -> tuple[str, int | None]:
-    """The longest answer that is asked for, and the name of the setting."""
+    """The name of the setting for the longest answer, and its value."""
     for name in LENGTH:
         length = settings.get(name, getattr(model, name, None))
         if isinstance(length, int) and length > 0:
@@ -232,12 +235,12 @@ def _length_of(model: Any, settings: dict[str, Any]) -> tuple[str, int | None]:
 
 
 def _schema(tool: Any) -> dict[str, Any]:
-    """The schema of a tool; a dict is one of the provider's own."""
+    """The schema of a tool; a dict is a provider's own schema."""
     return tool if isinstance(tool, dict) else convert_to_openai_tool(tool)
 
 
 def _answer_schemas(wanted: Any) -> list[dict[str, Any]]:
-    """The schemas of an answer with a form: the model reads them beside the tools."""
+    """The schemas of a structured answer, which the model reads together with the tools."""
     match wanted:
         case None:
             return []

@@ -1,10 +1,10 @@
-"""litellm: its proxy and its asynchronous SDK send what fits, whoever the client is.
+"""litellm: its proxy and its async SDK send what fits, whatever the client is.
 
     litellm_settings:
       callbacks: everlong.adapters.litellm.handler
 
-The handler stands at the hook before a deployment is asked, so it knows the model that was chosen, and is asked again
-for each retry and each fallback. A refusal teaches it the window; if the router retries it, the next attempt fits.
+The handler uses the hook before a deployment is called, so it knows the chosen model, and it runs again for each retry
+and each fallback. It learns the window from a refusal; if the router retries, the next attempt fits.
 """
 
 import os
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from everlong.adapters.conversations import Conversations
 from everlong.adapters.keeper import Keeper, missing
-from everlong.engine import read_settings, variables_of
+from everlong.engine import read_variables
 from everlong.errors import NotRecovered
 from everlong.store import STORE_VARIABLE
 from everlong.wire import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Usage
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["EverlongHandler", "handler"]
 
 T = TypeVar("T")
-KEPT = 10_000  # calls that are under way
+KEPT = 10_000  # calls that are in progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class _Shape:
     length: tuple[str, ...] = ("max_tokens",)
 
 
-#: By litellm's name of the call.
+#: By litellm's name for the call.
 SHAPES: Mapping[str, _Shape] = {
     "acompletion": _Shape(OPENAI_CHAT.name, "messages", length=("max_completion_tokens", "max_tokens")),
     "anthropic_messages": _Shape(ANTHROPIC.name, "messages", "system"),
@@ -54,10 +54,11 @@ SHAPES: Mapping[str, _Shape] = {
 
 
 class EverlongHandler(CustomLogger):
-    """A callback of litellm that fits each request into the window of the deployment that is asked.
+    """A litellm callback that fits each request into the context window of the chosen deployment.
 
-    `engine` is an engine of yours, or the URL of a store; `window` is for models that no table knows. Conversations are
-    known by litellm's session id where a client sends one, else by their messages; different keys never share one.
+    `engine` is an Engine, or the URL of a store; `window` is for models that the registry does not know. A conversation
+    is recognised by litellm's session id if the client sends one, otherwise by its messages. Different keys never share
+    one.
     """
 
     def __init__(
@@ -76,7 +77,7 @@ class EverlongHandler(CustomLogger):
         self._next: _Newest[Prepared] = _Newest()
 
     async def async_pre_call_deployment_hook(self, kwargs: dict[str, Any], call_type: Any) -> dict[str, Any] | None:
-        """Return the request with the messages that fit; None for calls that have none."""
+        """Return the request with the messages that fit; None for calls without messages."""
         shape = SHAPES.get(getattr(call_type, "value", str(call_type)))
         items = None if shape is None else kwargs.get(shape.messages)
         if shape is None or not isinstance(items, list) or not items:
@@ -100,7 +101,7 @@ class EverlongHandler(CustomLogger):
     async def async_post_call_failure_deployment_hook(
         self, request_data: Mapping[str, Any], exception: Exception, call_type: Any, fallback_depth: int | None = None
     ) -> None:
-        """Learn from a refusal. What fits is kept for the router's next attempt, if it makes one."""
+        """Learn from a refusal. A request that fits is kept for the router's next attempt, if there is one."""
         del call_type, fallback_depth
         call = str(request_data.get("litellm_call_id", ""))
         prepared = self._sent.pop(call)
@@ -109,7 +110,7 @@ class EverlongHandler(CustomLogger):
         try:
             again = await self.keeper.arefused(prepared, exception)
         except NotRecovered:
-            return  # the client gets the provider's own words
+            return  # the client gets the provider's own error
         if again is not None:
             self._next.put(call, again)
 
@@ -122,19 +123,20 @@ class EverlongHandler(CustomLogger):
 
     def _thread(self, kwargs: Mapping[str, Any], items: Sequence[Any]) -> str:
         """Return the conversation of a request."""
-        # Where litellm has metadata of its own, the other ones are the client's, who must not name another's key.
-        told = {**(kwargs.get("metadata") or {}), **(kwargs.get("litellm_metadata") or {})}
-        key = str(told.get("user_api_key_hash") or told.get("user_api_key") or "")
-        session = kwargs.get("litellm_session_id") or told.get("session_id")
+        # If litellm has its own metadata, the other metadata comes from the client, which must not be able to name
+        # another's key.
+        metadata = {**(kwargs.get("metadata") or {}), **(kwargs.get("litellm_metadata") or {})}
+        key = str(metadata.get("user_api_key_hash") or metadata.get("user_api_key") or "")
+        session = kwargs.get("litellm_session_id") or metadata.get("session_id")
         return f"{key}/{session}" if session else self._conversations.name(items, scope=key)
 
 
-#: For a configuration that sets nothing: the store and the settings of everlong's own variables.
+#: For a configuration without parameters: store and settings come from Everlong's own variables.
 handler: EverlongHandler
 
 
 class _Newest(Generic[T]):
-    """Values by name; where there are too many, the oldest are forgotten."""
+    """Values by name; if there are too many, the oldest are forgotten."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[str, T] = OrderedDict()
@@ -152,7 +154,7 @@ class _Newest(Generic[T]):
 
 
 def _usage_of(usage: Any) -> Usage | None:
-    """Return what was used, as litellm writes it for all providers: like OpenAI's chat, or like its Responses."""
+    """Return the usage as litellm writes it for all providers: like OpenAI's chat format or its Responses."""
     prompt = getattr(usage, "prompt_tokens", None) or getattr(usage, "input_tokens", None)
     if not prompt:
         return None
@@ -162,10 +164,10 @@ def _usage_of(usage: Any) -> Usage | None:
 
 
 def __getattr__(name: str) -> Any:
-    """Make `handler` when the proxy's configuration names it, as the variables of everlong say."""
+    """Create `handler` from Everlong's variables when the proxy's configuration names it."""
     if name != "handler":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    settings = read_settings(variables_of(os.environ), where="environment")
+    settings = read_variables(os.environ)
     made = EverlongHandler(os.environ.get(STORE_VARIABLE) or "memory:", settings=settings)
     globals()["handler"] = made
     return made

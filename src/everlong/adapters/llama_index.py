@@ -4,9 +4,9 @@
     agent = FunctionAgent(llm=memory.wrap(llm), tools=[…, memory.recall_tool()])
     await agent.run("…", memory=memory)
 
-An agent asks its memory only for what was said before the run; the steps of the run itself it adds on its way to the
-model. So the messages are fitted in the model that a memory wraps, which sees all of them, the tools and what the
-provider answers. A memory whose model is not wrapped fits what it knows itself.
+An agent asks its memory only for the messages before the run, and adds the steps of the run itself. So the messages are
+fitted in the wrapped model, which sees all of them, the tools and the provider's answer. Without a wrapped model the
+memory fits what it knows.
 """
 
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -39,9 +39,10 @@ FIELDS = ("session_id", "model", "window", "pins")
 
 
 class EverlongMemory(BaseMemory):
-    """A memory of any length, kept in a store by its session id.
+    """A memory of unlimited length, stored under its session id.
 
-    `store` is a store's URL. `model` is needed only where no model is wrapped.
+    `engine` is an Engine or a store's URL. `model` is needed only if no model is wrapped. The other arguments are those
+    of `Keeper`.
     """
 
     store: str = "memory:"
@@ -89,7 +90,7 @@ class EverlongMemory(BaseMemory):
         llm: LLM | None = None,
         **options: Any,
     ) -> "EverlongMemory":
-        """Return a memory; `chat_history` takes the place of what the session holds, `llm` tells the model's name."""
+        """Return a memory. `chat_history` replaces what the session contains, and `llm` gives the model's name."""
         if llm is not None:
             options.setdefault("model", llm.metadata.model_name)
         memory = cls(engine, **options)
@@ -99,16 +100,16 @@ class EverlongMemory(BaseMemory):
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], **options: Any) -> "EverlongMemory":
-        """Return the memory of what `to_dict` wrote: the same session of the same store."""
+        """Return the memory that `to_dict` wrote: the same session of the same store."""
         return cls(data.get("store", "memory:"), **{name: data[name] for name in FIELDS if name in data}, **options)
 
     def wrap(self, llm: LLM) -> FunctionCallingLLM:
-        """Return the model with this memory in front of it; from now on `get` returns all messages."""
+        """Return a model that fits its messages with this memory. From now on `get` returns all messages."""
         self._wrapped = True
         return _WrappedLLM(llm, self)
 
     def recall_tool(self) -> FunctionTool:
-        """Return a tool with which an agent finds what is no longer shown."""
+        """Return a tool with which an agent can fetch what left the window."""
         self._keeper.recall = True  # from now on, what is left out names the tool
 
         def recall(what: str, start: int = 0) -> str:
@@ -122,7 +123,7 @@ class EverlongMemory(BaseMemory):
     # --- what LlamaIndex asks a memory -----------------------------------------------------------
 
     def get(self, *_: Any, **__: Any) -> list[Any]:
-        """Return the messages for the next call: all of them if a model is wrapped, else those that fit."""
+        """Return the messages for the next call: all of them if a model is wrapped, otherwise those that fit."""
         items = self.get_all()
         if self._wrapped or not items:
             return items
@@ -144,19 +145,19 @@ class EverlongMemory(BaseMemory):
         self._keep(messages)
 
     def set(self, messages: Sequence[Any]) -> None:
-        """Put these in the place of all messages."""
+        """Replace all messages."""
         self.reset()
         self.put_messages(messages)
 
     def reset(self) -> None:
-        """Forget the messages of the session."""
+        """Remove the messages of the session."""
         self._items = []
         self._forget()
 
     def thread_for(self, messages: Sequence[Any]) -> str:
-        """Return the thread of a call: that of the session if it begins as the memory does, else one of its own.
+        """Return the thread of a call: the session's if it begins like the memory, otherwise a separate one.
 
-        LlamaIndex asks the same model for other things too, such as an answer in a given form.
+        LlamaIndex also uses the same model for other things, such as structured answers.
         """
         first = next((message for message in messages if message.role not in SYSTEM), None)
         begins = next((message for message in self._held() if message.role not in SYSTEM), None)
@@ -178,7 +179,7 @@ class EverlongMemory(BaseMemory):
 
     @property
     def _kept(self) -> str:
-        """The thread of the memory itself; what is sent to models follows it in the thread of the session."""
+        """The thread of the memory itself; requests to models follow it in the thread of the session."""
         return f"{self.session_id}/memory"
 
     def _keep(self, messages: Sequence[Any]) -> None:
@@ -191,7 +192,7 @@ class EverlongMemory(BaseMemory):
 
 
 class _WrappedLLM(FunctionCallingLLM):
-    """A model with a memory in front of it. All else is the model's own."""
+    """A model that sends what its memory fits. Everything else is the wrapped model's own."""
 
     llm: SerializeAsAny[LLM]
     _memory: EverlongMemory = PrivateAttr()
@@ -207,11 +208,11 @@ class _WrappedLLM(FunctionCallingLLM):
 
     @property
     def metadata(self) -> LLMMetadata:
-        """What the model says of itself."""
+        """The model's own metadata."""
         return self.llm.metadata
 
     def _call(self, messages: Sequence[Any], tools: Sequence[Any] = ()) -> dict[str, Any]:
-        """Return what is to be prepared."""
+        """Return the arguments for the preparation."""
         return {
             "thread": self._memory.thread_for(messages),
             "items": list(messages),
@@ -221,7 +222,7 @@ class _WrappedLLM(FunctionCallingLLM):
         }
 
     def chat(self, messages: Sequence[Any], **options: Any) -> ChatResponse:
-        """Return the model's answer to as much of the messages as fits."""
+        """Return the model's answer to as many of the messages as fit."""
         keeper = self._memory._keeper
         return send(
             keeper, keeper.prepare(**self._call(messages)), lambda now: self.llm.chat(now.messages, **options), _usage
@@ -298,11 +299,11 @@ class _WrappedLLM(FunctionCallingLLM):
         return self.llm.get_tool_calls_from_response(response, **options)
 
     def complete(self, prompt: str, **options: Any) -> Any:
-        """Return how the model goes on; a prompt alone is sent as it is."""
+        """Return the model's completion; a single prompt is sent unchanged."""
         return self.llm.complete(prompt, **options)
 
     def stream_complete(self, prompt: str, **options: Any) -> Any:
-        """Yield how the model goes on."""
+        """Yield the model's completion."""
         return self.llm.stream_complete(prompt, **options)
 
     async def acomplete(self, prompt: str, **options: Any) -> Any:
@@ -318,12 +319,12 @@ class _WrappedLLM(FunctionCallingLLM):
 
 
 def _all(history: Sequence[Any] | None, said: Any) -> list[Any]:
-    """Return the messages of a call; what the user says now may come beside them, as text too."""
+    """Return the messages of a call; the user's new message may be given separately, also as text."""
     new = [] if said is None else [ChatMessage(role="user", content=said) if isinstance(said, str) else said]
     return [*(history or ()), *new]
 
 
 def _usage(answer: ChatResponse) -> Usage | None:
-    """Return what an answer cost, as far as its provider's own answer stands beside it."""
+    """Return the usage of an answer, if it includes the provider's own answer."""
     raw = answer.raw
     return read_usage(raw.model_dump(mode="json") if isinstance(raw, BaseModel) else raw)

@@ -1,12 +1,12 @@
-"""OpenAI Agents SDK: sessions in a store of ours, and a run's input fitted into the window before each model call.
+"""OpenAI Agents SDK: sessions in our store, and the input of a run fitted into the context window before each call.
 
     session = EverlongSession("user-42", "chat.db")
     agent = Agent(name="clerk", tools=[read_file, recall_tool])
     result = await Runner.run(agent, "…", session=session, run_config=session.run_config())
 
-The session keeps every item; what is sent is a view of it. `run_config` sets the SDK's input filter and wraps the
-provider of models: so a refusal is recovered from and the reported usage is learned. A `Model` object of one's own is
-wrapped by `EverlongModel`. Runs without a session take `EverlongFilter` as their input filter.
+The session keeps every item; what is sent is a view of it. `run_config` sets the SDK's input filter and wraps the model
+provider, in order to recover from refusals and learn from the reported usage. Wrap your own `Model` object with
+`EverlongModel`. Runs without a session use `EverlongFilter` as their input filter.
 """
 
 import asyncio
@@ -55,24 +55,27 @@ if TYPE_CHECKING:
 
 __all__ = ["EverlongFilter", "EverlongModel", "EverlongSession", "recall_tool"]
 
-#: What a call of a model may raise that stands for a refusal.
+#: Exceptions of a model call that may be a refusal.
 REFUSALS = (OpenAIError, AgentsException)
-#: Events of a stream that say nothing yet: what fails after them can still be asked again.
+#: Events of a stream before any text: a failure after them can still be recovered.
 OPENINGS = frozenset({"response.created", "response.in_progress"})
 FAILURES = frozenset({"response.failed", "error"})
-#: The rows of a session's thread: an item, or that the last one was taken back.
+#: The rows of a session's thread: an item, or that the last one was removed.
 ITEM, TAKEN = "item", "taken"
 ATTEMPTS = 8  # another process may write to the session meanwhile
 
-#: Where the run that is under way keeps its conversation: for the recall tool.
+#: The conversation of the run in progress, for the recall tool.
 _running: ContextVar["tuple[Keeper, str] | None"] = ContextVar("everlong_running", default=None)
 
 
 class EverlongSession:
-    """A session of the SDK in a store of ours, and the run configuration that keeps it within the window.
+    """A session of the SDK in our store, and the run configuration that keeps it within the context window.
 
-    `engine` is an engine of yours, shared by many sessions, or the URL of a store, such as `chat.db` or
-    `postgresql://…`. `window` is for models that no table knows, `pins` are texts that stand in every request.
+    - `session_id`: the name of the session.
+    - `engine`: an Engine, which many sessions can share, or the URL of a store such as `chat.db` or `postgresql://…`.
+    - `window`: the context window in tokens, for models that the registry does not know.
+    - `pins`: texts that are part of every request.
+    - `recall`: whether markers mention the recall tool.
     """
 
     session_id: str
@@ -98,9 +101,10 @@ class EverlongSession:
         self._items = _StoredItems(self.keeper, f"{session_id}#items")
 
     def run_config(self, config: RunConfig | None = None) -> RunConfig:
-        """Return a run configuration, yours with everything else that it says, under which the session fits.
+        """Return a run configuration under which the session fits. Other settings of yours are kept.
 
-        A filter of yours runs first. Models that are named are wrapped; see `EverlongModel` for others.
+        Your own filter runs first. Models given by name are wrapped, and so is a model object in the configuration.
+        Wrap an agent's own model object with `EverlongModel`.
         """
         given = config or RunConfig()
         wrapped = EverlongModel(given.model, self.filter) if isinstance(given.model, Model) else given.model
@@ -112,7 +116,7 @@ class EverlongSession:
         )
 
     async def get_items(self, limit: int | None = None) -> "list[TResponseInputItem]":
-        """Return the items of the session, oldest first; of `limit`, the newest so many."""
+        """Return the items of the session, oldest first; with `limit`, only the newest."""
         most = limit if limit is not None or self.session_settings is None else self.session_settings.limit
         return await asyncio.to_thread(self._items.read, most)
 
@@ -121,11 +125,11 @@ class EverlongSession:
         await asyncio.to_thread(self._items.add, items)
 
     async def pop_item(self) -> "TResponseInputItem | None":
-        """Take the newest item back and return it; None if there is none."""
+        """Remove and return the newest item; None if there is none."""
         return await asyncio.to_thread(self._items.take)
 
     async def clear_session(self) -> None:
-        """Remove everything that was kept of the session."""
+        """Remove everything that is stored of the session."""
         await asyncio.to_thread(self._clear)
 
     def _clear(self) -> None:
@@ -139,8 +143,8 @@ class EverlongSession:
 class EverlongFilter:
     """A `call_model_input_filter` for runs without a session: fits the input before each model call.
 
-    A conversation is known by its items. Refusals are recovered from only by `EverlongModel`, which takes this
-    filter too.
+    A conversation is recognised by its items. Only `EverlongModel`, which accepts this filter too, recovers from
+    refusals.
     """
 
     def __init__(
@@ -163,26 +167,26 @@ class EverlongFilter:
         self.enter(data.model_data.input)
         model = data.agent.model
         if isinstance(model, EverlongModel):
-            return data.model_data  # it fits its input itself, and knows more
+            return data.model_data  # this model fits its input itself, and knows more
         tools = await data.agent.get_all_tools(RunContextWrapper(data.context))
         request = _Request(self, data.model_data.instructions, model, tools, data.agent.model_settings.max_tokens)
         prepared = await request.prepare(data.model_data.input)
         return ModelInputData(input=request.items(prepared), instructions=data.model_data.instructions)
 
     def enter(self, items: "Sequence[TResponseInputItem]") -> str:
-        """Note for the tools of this run whose conversation it is; return the name of its thread."""
+        """Remember the conversation for the tools of this run, and return the name of its thread."""
         thread = self._thread or self._conversations.name(items)
         _running.set((self.keeper, thread))
         return thread
 
     def keeper_for(self, tools: Sequence[dict[str, Any]]) -> Keeper:
-        """Return the keeper for a call: what left the window is named with the recall tool only where it is offered."""
+        """Return the keeper for a call. Markers mention the recall tool only if the run offers it."""
         return self.keeper if any(tool["name"] == RECALL for tool in tools) else self._toolless
 
 
 @dataclass(slots=True)
 class _Request:
-    """A call of a model with all but its input."""
+    """A model call without its input."""
 
     filter: EverlongFilter
     instructions: str | None
@@ -198,7 +202,7 @@ class _Request:
 
     @property
     def schemas(self) -> list[dict[str, Any]]:
-        """The tools as the model is told of them; those that run at the provider are counted there."""
+        """The tools as the model reads them; tools that run at the provider are counted there."""
         own = [
             {
                 "type": "function",
@@ -223,7 +227,7 @@ class _Request:
         """Return what to send for these items."""
         history: list[Any] = list(items)
         if self.instructions:
-            # With typed parts: by these the list is known as one of Responses items, whatever the model speaks.
+            # Typed parts show that the list consists of Responses items, whatever format the model speaks.
             parts = [{"type": "input_text", "text": self.instructions}]
             self._head = {"type": "message", "role": "system", "content": parts}
             history.insert(0, self._head)
@@ -237,17 +241,17 @@ class _Request:
         )
 
     def items(self, prepared: "Prepared") -> "list[TResponseInputItem]":
-        """Return the items to send: all but the instructions, which go their own way."""
+        """Return the items to send, without the instructions, which are passed separately."""
         return [item for item in prepared.messages if item is not self._head]
 
 
 @dataclass(frozen=True, slots=True)
 class _Chained:
-    """The filter of a run configuration: the user's own, then ours, unless the model does it."""
+    """The filter of a run configuration: the user's own filter, then ours, unless the model fits its input itself."""
 
     own: CallModelInputFilter | None
     ours: EverlongFilter
-    #: Whether the run configuration names the model, so that it is always a wrapped one.
+    #: Whether the run configuration names the model, so that it is always wrapped.
     names: bool
 
     async def __call__(self, data: CallModelData[Any]) -> ModelInputData:
@@ -264,7 +268,7 @@ class _Chained:
 
 
 class EverlongModel(Model):
-    """A model of yours that gets what fits, learns from the usage it reports, and is asked again after an overflow."""
+    """A wrapper for your model: it gets what fits, learns from the usage, and is asked again after an overflow."""
 
     def __init__(self, model: Model, keeps: EverlongFilter | EverlongSession) -> None:
         self.inner = model
@@ -310,7 +314,7 @@ class EverlongModel(Model):
         tracing: "ModelTracing",
         **more: Any,
     ) -> "AsyncIterator[TResponseStreamEvent]":
-        """Yield the events of the model's response. Only before the first words can it be asked again."""
+        """Yield the events of the model's response. It can be asked again only before the first text."""
         request = self._request(system_instructions, model_settings, tools, handoffs)
         prepared: Prepared | None = await request.prepare(_items_of(input))
         while prepared is not None:
@@ -332,8 +336,8 @@ class EverlongModel(Model):
             prepared = attempt.next
 
     def __getattr__(self, name: str) -> Any:
-        """Return what else the SDK asks of the model, such as whether it takes a key for the prompt cache."""
-        if name == "inner":  # not set yet: while it is copied
+        """Return any other attribute of the model, such as whether it accepts a key for the prompt cache."""
+        if name == "inner":  # not set yet while it is being copied
             raise AttributeError(name)
         return getattr(self.inner, name)
 
@@ -341,7 +345,7 @@ class EverlongModel(Model):
         await self.inner._cleanup_on_run_end(owner)
 
     def get_retry_advice(self, request: "ModelRetryAdviceRequest") -> "ModelRetryAdvice | None":
-        """Return what the model itself says of a failure."""
+        """Return the model's own advice about a failure."""
         return self.inner.get_retry_advice(request)
 
     async def close(self) -> None:
@@ -358,7 +362,7 @@ class EverlongModel(Model):
         return _Request(self._filter, instructions, self.inner, tools, settings.max_tokens, handoffs)
 
     async def _again(self, request: _Request, prepared: "Prepared", error: Exception) -> "Prepared":
-        """Return what to send after a refusal; raises what the model raised if there is nothing."""
+        """Return what to send after a refusal. Raises the model's error if nothing can be sent."""
         again = await request.keeper.arefused(prepared, error)
         if again is None:
             raise error
@@ -367,7 +371,7 @@ class EverlongModel(Model):
 
 @dataclass(slots=True)
 class _Attempt:
-    """One stream of a model. `next` is what to send after it; None if it was the last."""
+    """One stream of a model. `next` is what to send after it; None if it was the last one."""
 
     model: EverlongModel
     request: _Request
@@ -377,15 +381,16 @@ class _Attempt:
     async def events(
         self, stream: "AsyncIterator[TResponseStreamEvent]"
     ) -> "AsyncGenerator[TResponseStreamEvent, None]":
-        """Yield the events; those that say nothing yet are held back until something is said."""
+        """Yield the events; those before the first text are held back until it comes."""
         held: list[TResponseStreamEvent] = []
-        begun = False
+        begun = over = False
         try:
             async for event in stream:
                 if not begun and event.type in OPENINGS:
                     held.append(event)
                     continue
                 if not begun and event.type in FAILURES:
+                    over = True
                     self.next = await self.request.keeper.arefused(self.prepared, _failure(event))
                     if self.next is not None:
                         return
@@ -393,16 +398,26 @@ class _Attempt:
                 for each in (*held, event):
                     yield each
                 held = []
-                response = getattr(event, "response", None)
-                if event.type == "response.completed" and response is not None:
-                    await self.request.keeper.aanswered(self.prepared, _usage_of(response.usage))
+                over = over or await self._completes(event)
         except REFUSALS as error:
             if begun:
                 raise
+            over = True
             self.next = await self.model._again(self.request, self.prepared, error)
             return
+        finally:
+            if not over:
+                self.request.keeper.failed(self.prepared)
         for each in held:
             yield each
+
+    async def _completes(self, event: "TResponseStreamEvent") -> bool:
+        """Record the usage of an answer that this event completes; return whether it does."""
+        response = getattr(event, "response", None)
+        if event.type != "response.completed" or response is None:
+            return False
+        await self.request.keeper.aanswered(self.prepared, _usage_of(response.usage))
+        return True
 
 
 class _Provider(ModelProvider):
@@ -420,15 +435,15 @@ class _Provider(ModelProvider):
 
 
 def _name_of(model: Model | str | None) -> str:
-    """Return the name of a model: the SDK's own have it as their field `model`."""
+    """Return the name of a model; the SDK's own models have it in their field `model`."""
     name = model if isinstance(model, str) else getattr(model, "model", None)
     return name if isinstance(name, str) and name else get_default_model()
 
 
 def _format_of(model: Model | str | None, items: "Sequence[TResponseInputItem]") -> str:
-    """Return the wire format in which the SDK asks a model: it writes the items anew for all but Responses.
+    """Return the wire format in which the SDK calls a model: it rewrites the items for all formats but Responses.
 
-    Of a model that is only named nobody knows; but what a chat model answered has an id by which the SDK knows it.
+    For a model that is only a name this is unknown, but answers of chat models have a special id in the SDK.
     """
     written = isinstance(model, Model) and not isinstance(model, OpenAIResponsesModel)
     if written or any(isinstance(item, dict) and item.get("id") == FAKE_RESPONSES_ID for item in items):
@@ -441,14 +456,14 @@ def _items_of(given: "str | list[TResponseInputItem]") -> "list[TResponseInputIt
 
 
 def _shorter(settings: "ModelSettings", prepared: "Prepared") -> "ModelSettings":
-    """Return the settings with the length of the answer that there is room for, where one was asked for."""
+    """Return the settings with a length of the answer that fits, if a length is set."""
     room = prepared.request.max_tokens
     asked = settings.max_tokens
     return settings if asked is None or room is None or room >= asked else replace(settings, max_tokens=room)
 
 
 def _usage_of(usage: Any) -> Usage | None:
-    """Return what was used, from the SDK's own usage or that of a response; None if nothing was reported."""
+    """Return the usage from the SDK's own usage or from a response; None if nothing was reported."""
     if usage is None or not usage.input_tokens:
         return None
     return Usage(
@@ -460,17 +475,17 @@ def _usage_of(usage: Any) -> Usage | None:
 
 
 def _failure(event: Any) -> Exception:
-    """Return the refusal that came as an event of a stream."""
+    """Return the refusal in an event of a stream."""
     response = getattr(event, "response", None)
-    told = event if response is None else response.error
-    return as_error(classify("" if told is None else told.model_dump_json()))
+    error = event if response is None else response.error
+    return as_error(classify("" if error is None else error.model_dump_json()))
 
 
 # --- items -----------------------------------------------------------------------------------------------------------
 
 
 class _StoredItems:
-    """The items of a session in a thread of their own, each as it came. What is known is not read again."""
+    """The items of a session in a separate thread, unchanged. Known items are not read again."""
 
     def __init__(self, keeper: Keeper, thread: str) -> None:
         self.thread = thread
@@ -492,7 +507,7 @@ class _StoredItems:
             self._threads.append(self.thread, rows)
 
     def take(self) -> "TResponseInputItem | None":
-        """Take the newest item back."""
+        """Remove and return the newest item."""
         for _ in range(ATTEMPTS):
             known = self._refreshed()
             if not known:
@@ -501,15 +516,15 @@ class _StoredItems:
             with suppress(ThreadChanged):
                 self._threads.append(self.thread, [_row(TAKEN, "{}")], expected=self._length)
                 return cast("TResponseInputItem", json.loads(last))
-        raise ThreadChanged(f"session {self.thread!r} keeps changing: no item could be taken back")
+        raise ThreadChanged(f"session {self.thread!r} keeps changing: no item could be removed")
 
     def _created(self) -> None:
         with suppress(ThreadExists):
             self._threads.create(self.thread)
-            self._threads.change(self.thread, archived=True)  # the thread that is sent is the one to look at
+            self._threads.change(self.thread, archived=True)  # people should look at the thread of requests instead
 
     def _refreshed(self) -> list[str]:
-        """Return the items as they are now; only what is new is read."""
+        """Return the current items; only new rows are read."""
         try:
             length = self._threads.thread(self.thread).length
         except NoThread:
@@ -532,7 +547,7 @@ def _row(kind: str, body: str) -> Message:
 
 
 def _plain(value: Any) -> Any:
-    """Return what an object of the SDK says as JSON does."""
+    """Return an object of the SDK as plain JSON values."""
     return value.model_dump(mode="json", exclude_unset=True)
 
 
@@ -549,7 +564,7 @@ async def _recall(_: "ToolContext[Any]", arguments: str) -> str:
     return await keeper.arecalled(thread, str(asked.get("what", "")), int(asked.get("start") or 0))
 
 
-#: The tool by which a model gets back what left its window; for agents of any session.
+#: The tool with which a model fetches what left its window; for agents of any session.
 recall_tool = FunctionTool(
     name=RECALL,
     description=RECALL_DESCRIPTION,

@@ -1,8 +1,8 @@
-"""pydantic-ai: a capability that keeps every request of an agent within the window of its model.
+"""pydantic-ai: a capability that keeps every request of an agent within its model's context window.
 
-What the agent holds stays whole: only what is sent is cut, right before it is sent, for the model that is about to read
-it. A conversation of pydantic-ai is a thread of the engine. A request that a provider refuses for its size is sent once
-more, smaller, and the stream that the caller reads begins with that one.
+The agent's messages stay complete. Only what is sent is compacted, directly before it is sent and for the model that
+gets it. A pydantic-ai conversation is a thread of the engine. A request that a provider refuses as too long is sent
+once more, smaller, and the caller's stream begins with that one.
 """
 
 import json
@@ -35,24 +35,26 @@ except ImportError as error:
 
 __all__ = ["EverlongCapability", "history_processor"]
 
-#: Raised to have a request sent again; it came with a hook that prepares each attempt, and older versions have neither.
+#: Raised to send a request again. Older versions have neither this exception nor the hook that prepares each attempt.
 RETRY: type[Exception] | None = getattr(exceptions, "RetryModelRequest", None)
 
-#: The wire format of a model, by its class or the nearest one that it is derived from.
+#: The wire format of a model, by its class or its nearest base class.
 FORMATS = {
     "OpenAIChatModel": "openai-chat",
     "OpenAIResponsesModel": "openai-responses",
     "AnthropicModel": "anthropic",
     "GoogleModel": "gemini",
 }
-REMEMBERED = 256  # conversations of a history processor whose original messages are known
+REMEMBERED = 256  # conversations of a history processor whose original messages are remembered
 
 
 class EverlongCapability(AbstractCapability[AgentDepsT]):
-    """Keeps an agent's conversations within the window: `Agent(model, capabilities=[EverlongCapability("chat.db")])`.
+    """Keeps requests in the window: `Agent(model, capabilities=[EverlongCapability("chat.db")])`.
 
-    `engine` is an Engine or the URL of a store; the default keeps everything in memory. `pins` are texts that stand in
-    every request. With `recall`, the model gets a tool by which it reads again what left the window.
+    - `engine`: an Engine, or the URL of a store; the default keeps everything in memory.
+    - `window`: the context window in tokens, for models that the registry does not know.
+    - `pins`: texts that are part of every request.
+    - `recall`: whether the model gets a tool to fetch what left the window.
     """
 
     def __init__(
@@ -66,12 +68,12 @@ class EverlongCapability(AbstractCapability[AgentDepsT]):
     ) -> None:
         self.keeper = Keeper(engine, settings=settings, window=window, pins=pins, recall=recall)
         self._conversations = _Conversations(self.keeper, given_back=RETRY is None)
-        #: The request that is on its way, and the smaller one that is to be sent instead of it.
+        #: The request in progress, and the smaller one to send instead.
         self._sent: Prepared | None = None
         self._next: Prepared | None = None
 
     async def for_run(self, ctx: RunContext[AgentDepsT]) -> "EverlongCapability[AgentDepsT]":  # noqa: ARG002 - the hook's
-        """Return a capability for one run: requests of several runs are on their way at once."""
+        """Return a capability for one run, because several runs can make requests at the same time."""
         mine = copy(self)
         mine._sent = mine._next = None
         return mine
@@ -97,7 +99,7 @@ class EverlongCapability(AbstractCapability[AgentDepsT]):
     async def prepare_model_request(
         self, ctx: RunContext[AgentDepsT], request_context: ModelRequestContext
     ) -> ModelRequestContext:
-        """Put the messages that fit into the request, for the model that is about to be asked."""
+        """Put the messages that fit into the request, for the model that is about to be called."""
         await self._give_up("another request followed")
         self._sent, self._next = self._next, None
         if self._sent is None:
@@ -120,7 +122,7 @@ class EverlongCapability(AbstractCapability[AgentDepsT]):
         request_context: ModelRequestContext,
         response: ModelResponse,
     ) -> ModelResponse:
-        """Learn from what the provider counted; ask again if it cut the prompt and said nothing."""
+        """Learn from the reported usage, and ask again if the server silently cut the prompt."""
         if self._sent is None:
             return response
         sent, self._sent = self._sent, None
@@ -135,7 +137,7 @@ class EverlongCapability(AbstractCapability[AgentDepsT]):
     async def on_model_request_error(
         self, ctx: RunContext[AgentDepsT], *, request_context: ModelRequestContext, error: Exception
     ) -> ModelResponse:
-        """Send less if the request was too large; what is not ours to recover is raised again."""
+        """Send less if the request was too long. An error that cannot be recovered is raised again."""
         refused = error
         while self._sent is not None:
             sent, self._sent = self._sent, None
@@ -163,7 +165,7 @@ class EverlongCapability(AbstractCapability[AgentDepsT]):
         *,
         handler: WrapRunHandler,
     ) -> AgentRunResult[Any]:
-        """Tell the engine of a request that was never answered, such as that of a run which was cancelled."""
+        """Record a request that was never answered, for example because the run was cancelled."""
         try:
             return await handler()
         finally:
@@ -182,16 +184,16 @@ def history_processor(
     window: int | None = None,
     pins: Sequence[str] = (),
 ) -> Callable[[RunContext[Any], list[ModelMessage]], Awaitable[list[ModelMessage]]]:
-    """Return a function for `ProcessHistory`: it cuts the history that an agent holds, and nothing else.
+    """Return a function for `ProcessHistory` that compacts an agent's history, and nothing else.
 
-    Neither are refusals recovered nor is there a recall tool; for these, use the capability.
+    It does not recover from refusals and has no recall tool; use the capability for these.
     """
     keeper = Keeper(engine, settings=settings, window=window, pins=pins, recall=False)
     conversations = _Conversations(keeper, given_back=True)
 
     async def process(ctx: RunContext[Any], messages: list[ModelMessage]) -> list[ModelMessage]:
         thread, model = _thread(ctx), ctx.model
-        if not isinstance(model, Model):  # one of a realtime session, which sends no history
+        if not isinstance(model, Model):  # the model of a realtime session, which sends no history
             return messages
         prepared = await conversations.prepare(
             thread, messages, model, cast("ModelSettings | None", ctx.model_settings)
@@ -207,14 +209,14 @@ def history_processor(
 class _Conversations:
     """What is sent of each conversation.
 
-    Some hooks give back what was sent last, with what is new behind it, in place of the history. Then the history is
-    put together again: whatever is sent is cut from the whole, never from what an earlier cut left.
+    Some hooks return what was sent last, followed by new messages, instead of the history. Then the history is put
+    together again: every request is fitted from the whole history, never from an earlier result.
     """
 
     def __init__(self, keeper: Keeper, *, given_back: bool) -> None:
         self._keeper = keeper
         self._given_back = given_back
-        #: By thread: the whole history, and what was sent of it. The one that was used last stands last.
+        #: By thread: the whole history, and what was sent of it; the most recently used one is last.
         self._known: OrderedDict[str, tuple[list[ModelMessage], list[ModelMessage]]] = OrderedDict()
 
     async def prepare(
@@ -225,7 +227,7 @@ class _Conversations:
         settings: ModelSettings | None,
         parameters: ModelRequestParameters | None = None,
     ) -> Prepared | None:
-        """Return the request to send; None where a provider goes on with an answer that it began."""
+        """Return the request to send; None if a provider continues an answer that it began."""
         said = list(messages[: len(messages) - len(_wordless_end(messages))])
         if not said or isinstance(messages[-1], ModelResponse):
             return None
@@ -246,7 +248,7 @@ class _Conversations:
         return prepared
 
     def to_send(self, thread: str, prepared: Prepared, messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-        """Return what fits of the messages, as pydantic-ai sends them: instructions go beside them."""
+        """Return the messages that fit, as pydantic-ai sends them: instructions are passed separately."""
         fitting: list[ModelMessage] = prepared.messages
         sent = fitting[1:] if fitting and _is_wordless(fitting[0]) else fitting
         if self._given_back:
@@ -263,7 +265,7 @@ class _Conversations:
 
 
 def _thread(ctx: RunContext[Any]) -> str:
-    """A conversation goes on over several runs; where it has no name, the run has one."""
+    """Return the id of the conversation, which may span several runs, or else of the run."""
     return ctx.conversation_id or ctx.run_id or ""
 
 
@@ -272,24 +274,24 @@ def _is_wordless(message: ModelMessage) -> bool:
 
 
 def _wordless_end(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
-    """The requests at the end that only carry instructions: an agent that goes on without a prompt sends one."""
+    """The requests at the end that have only instructions: an agent that continues without a prompt sends one."""
     end = list(takewhile(_is_wordless, reversed(messages)))
     return end[::-1]
 
 
 def _head(messages: Sequence[ModelMessage], parameters: ModelRequestParameters | None) -> list[ModelMessage]:
-    """The instructions as a request of their own in front, where system text is looked for."""
+    """The instructions as a separate request at the beginning, where system text is expected."""
     parts = parameters.instruction_parts if parameters is not None else None
     if parts:
-        told = "\n\n".join(part.content for part in parts)
+        instructions = "\n\n".join(part.content for part in parts)
     else:
         requests = (message for message in reversed(messages) if isinstance(message, ModelRequest))
-        told = next((request.instructions for request in requests if request.instructions), "")
-    return [ModelRequest([], instructions=told)] if told else []
+        instructions = next((request.instructions for request in requests if request.instructions), "")
+    return [ModelRequest([], instructions=instructions)] if instructions else []
 
 
 def _asked(model: Model) -> Model:
-    """The model behind those that wrap it; of several that are tried in turn, the first."""
+    """The model behind its wrappers; of fallback models, the first."""
     while True:
         if isinstance(model, WrapperModel):
             model = model.wrapped
@@ -313,7 +315,7 @@ def _tools(parameters: ModelRequestParameters | None) -> list[ToolFunction]:
 
 
 def _settings(prepared: Prepared, settings: ModelSettings | None) -> ModelSettings | None:
-    """The settings with a shorter answer, where the window leaves less than was asked for."""
+    """The settings with a shorter answer, if the window leaves less than was asked for."""
     allowed, asked = prepared.request.max_tokens, (settings or {}).get("max_tokens")
     if settings is None or asked is None or allowed is None or asked <= allowed:
         return settings

@@ -1,14 +1,14 @@
-"""The errors of the SDKs that are loaded: what a framework may raise as it came from a provider.
+"""The exceptions of the SDKs that are loaded, which a framework may raise unchanged.
 
-No SDK is imported. Frameworks turn some refusals into errors of their own and let others through; which of them is an
-overflow is read by the engine.
+No SDK is imported. Frameworks turn some refusals into their own errors and let others through; the engine finds out
+which of them are overflows.
 """
 
 import sys
 
 __all__ = ["sdk_errors"]
 
-#: Where each SDK has the class of all its errors.
+#: The base class of each SDK's errors.
 ERRORS = (
     ("anthropic", "APIError"),
     ("botocore.exceptions", "ClientError"),
@@ -21,6 +21,6 @@ ERRORS = (
 
 
 def sdk_errors() -> tuple[type[Exception], ...]:
-    """Return the classes of errors of all SDKs that are loaded."""
+    """Return the exception classes of all SDKs that are loaded."""
     found = (getattr(sys.modules.get(module), name, None) for module, name in ERRORS)
     return tuple(error for error in found if isinstance(error, type) and issubclass(error, Exception))

@@ -1,10 +1,10 @@
-"""smolagents: a model around the model, so that agents go past its window.
+"""smolagents: a model that wraps another model, so that agents go past its context window.
 
     agent = CodeAgent(tools=[...], model=EverlongModel(OpenAIModel("gpt-4o"), "chat.db"))
 
-smolagents keeps no id of a run: a conversation is known by its beginning, the system text and the first task. Its
-agents build their messages anew from their memory before each step, so a compaction changes what is sent and never
-what the agent remembers.
+smolagents has no id for a run, so a conversation is recognised by its system text and its first task. Agents build
+their messages from their memory before each step, so a compaction changes what is sent and never what the agent
+remembers.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,9 +26,10 @@ __all__ = ["EverlongModel"]
 
 
 class EverlongModel(Model):
-    """A smolagents model that sends what fits, and recovers where the provider refuses.
+    """A smolagents model that sends what fits and recovers from refusals.
 
-    `engine` is a store's URL or an engine; `thread` names the conversations of this object in it.
+    `engine` is an Engine or a store's URL, and `thread` a name for this object's conversations in the store. The other
+    arguments are those of `Keeper`.
     """
 
     def __init__(  # noqa: PLR0913 - the keeper's keywords, and the adapter's own
@@ -52,11 +53,11 @@ class EverlongModel(Model):
         self.keeper = Keeper(engine, settings=settings, window=window, pins=pins, recall=False, authors=authors)
         self._thread = thread or uuid4().hex
         self._newest = ""
-        if hasattr(model, "generate_stream"):  # agents ask whether a model can stream by looking for it
+        if hasattr(model, "generate_stream"):  # agents check for this method to see whether a model can stream
             self.generate_stream = self._stream
 
     def generate(self, messages: list[Any], *args: Any, **options: Any) -> Any:
-        """Return the model's answer to as much of the messages as fits."""
+        """Return the model's answer to as many of the messages as fit."""
         prepared = self._prepared(messages, options)
         return send(self.keeper, prepared, lambda now: self.model.generate(now.messages, *args, **options), _usage)
 
@@ -79,16 +80,16 @@ class EverlongModel(Model):
         )
 
     def recall_tool(self) -> Tool:
-        """Return a tool with which the agent finds what is no longer shown."""
+        """Return a tool with which the agent can fetch what left the window."""
         self.keeper.recall = True  # from now on, what is left out names the tool
         return _Recall(self)
 
     def recalled(self, what: str, start: int = 0) -> str:
-        """Return what the conversation that was sent last has on this."""
+        """Return what the most recently sent conversation contains about this."""
         return self.keeper.recalled(self._newest, what, start)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what describes the model itself."""
+        """Return the description of the wrapped model."""
         return dict(self.model.to_dict())
 
 
@@ -113,5 +114,5 @@ class _Recall(Tool):
         self._model = model
 
     def forward(self, what: str, start: int = 0) -> str:
-        """Return what was found."""
+        """Return the text that was found."""
         return self._model.recalled(what, start or 0)

@@ -1,9 +1,9 @@
-"""Strands Agents: a conversation manager that keeps an agent going past the window.
+"""Strands Agents: a conversation manager that keeps an agent going past the context window.
 
     agent = Agent(model, tools=[…], conversation_manager=EverlongConversationManager("desk.db"))
 
-The manager stands around each model call and fits the messages of that call alone. `agent.messages` stays whole, so
-sessions keep every message, and nothing has to be restored but the name of the thread.
+The manager wraps each model call and fits the messages of that call only. `agent.messages` stays complete, so sessions
+keep every message and only the name of the thread has to be restored.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -32,10 +32,10 @@ Message = dict[str, Any]
 
 
 class EverlongConversationManager(ConversationManager):
-    """Fits every model request of one agent, recovers where a model refuses, and offers the tool `recall`.
+    """Fits every model request of one agent, recovers from refusals and offers the tool `recall`.
 
-    `engine` is an engine, or the address of a store such as "desk.db". `thread` names the conversation there; without
-    one it gets a name that a session manager keeps. The other arguments are the keeper's.
+    `engine` is an Engine, or the URL of a store such as "desk.db". `thread` names the conversation in it; without one,
+    a session manager keeps a generated name. The other arguments are those of `Keeper`.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class EverlongConversationManager(ConversationManager):
         self.thread = thread or f"strands-{uuid4().hex}"
         self._recall = recall
         self._attached = False
-        #: Messages that another manager left in place of those it had removed.
+        #: Messages with which another manager replaced those it had removed.
         self._before: list[Message] = []
 
     def register_hooks(self, registry: HookRegistry, **kwargs: Any) -> None:
@@ -63,7 +63,7 @@ class EverlongConversationManager(ConversationManager):
 
     def _attach(self, event: AgentInitializedEvent) -> None:
         if self._attached:
-            raise InputError("a conversation manager belongs to one agent: make another EverlongConversationManager")
+            raise InputError("a conversation manager serves only one agent: create another EverlongConversationManager")
         self._attached = True
         agent: Any = event.agent
         agent.add_middleware(InvokeModelStage, self._invoke)
@@ -80,19 +80,19 @@ class EverlongConversationManager(ConversationManager):
     # --- the manager's part ----------------------------------------------------------------------
 
     def apply_management(self, agent: Any, **kwargs: Any) -> None:
-        """Do nothing: the agent's messages stay whole."""
+        """Do nothing: the agent's messages stay complete."""
 
     def reduce_context(self, agent: Any, e: Exception | None = None, **kwargs: Any) -> None:  # noqa: ARG002 - theirs
-        """Raise the overflow again: it was tried to recover from it where it came up."""
+        """Raise the overflow again: recovery was already tried where it happened."""
         if e is not None:
             raise e
 
     def get_state(self) -> dict[str, Any]:
-        """Return what a session keeps of this manager."""
+        """Return the state that a session keeps of this manager."""
         return {**super().get_state(), "thread": self.thread, "before": self._before}
 
     def restore_from_session(self, state: dict[str, Any]) -> list[Any] | None:
-        """Go on where a session ended, also one that another manager has cut."""
+        """Continue where a session ended, even one that another manager compacted."""
         self.removed_message_count = state.get("removed_message_count", 0)
         if state.get("__name__") == type(self).__name__:
             self.thread, self._before = state["thread"], state["before"]
@@ -105,7 +105,7 @@ class EverlongConversationManager(ConversationManager):
     async def _invoke(
         self, context: InvokeModelContext, next_fn: Callable[[InvokeModelContext], AsyncIterator[Any]]
     ) -> AsyncIterator[Any]:
-        """Send what fits; where that is refused for its size, send less."""
+        """Send what fits; if it is refused because of its size, send less."""
         request = _Request(context)
         prepared: Prepared | None = await self.keeper.aprepare(
             self.thread,
@@ -113,7 +113,7 @@ class EverlongConversationManager(ConversationManager):
             model=request.model,
             tools=request.tools,
             max_tokens=request.max_tokens,
-            fmt=ANTHROPIC.name,  # the form of Converse and the strictest rules
+            fmt=ANTHROPIC.name,  # the form of Converse, with the strictest rules
         )
         while prepared is not None:
             usage: Usage | None = None
@@ -127,12 +127,12 @@ class EverlongConversationManager(ConversationManager):
                 if prepared is None:
                     raise
                 continue
-            # Another request follows if the server cut the last one in silence: of two answers the later one counts.
+            # Another request follows if the server silently cut the last one; of two answers, the later one counts.
             prepared = await self.keeper.aanswered(prepared, usage)
 
 
 class _Request:
-    """A model call of Strands: what is said in it, and the same call with something else."""
+    """A model call of Strands: its messages, and the same call with other messages."""
 
     def __init__(self, context: InvokeModelContext) -> None:
         self._context = context
@@ -165,7 +165,7 @@ class _Request:
 
 
 def _usage_of(usage: Any) -> Usage | None:
-    """Some providers count cached tokens among the input and some beside it; the total has them all."""
+    """Return the usage. Some providers include cached tokens in the input and others do not; the total has them all."""
     output = usage.get("outputTokens", 0)
     prompt = usage.get("totalTokens", 0) - output
     if prompt <= 0:

@@ -1,7 +1,7 @@
-"""The agent: a loop of model calls and tools on the engine, small enough to read in an evening.
+"""The agent: a loop of model calls and tools on top of the engine.
 
-It runs turns, makes their calls and guards the workspace. It decides nothing about the context window: every request
-goes through the engine. It shows nothing: terminal and app read its events.
+It runs turns, makes tool calls and guards the workspace. It decides nothing about the context window: every request
+goes through the engine. It displays nothing: the terminal and the app read its events.
 """
 
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 from everlong.extras import expect_posix
 
-expect_posix("the agent")  # its workspace is guarded by what only these systems have
+expect_posix("the agent")  # only POSIX systems have what guards the workspace
 
 if TYPE_CHECKING:
     from everlong.agent.agent import Agent as Agent, Kind as Kind
@@ -32,7 +32,12 @@ if TYPE_CHECKING:
     from everlong.agent.mcp_servers import McpServers as McpServers
     from everlong.agent.permissions.action import Action as Action, Answer as Answer, Approve as Approve
     from everlong.agent.permissions.permissions import Permissions as Permissions
-    from everlong.agent.standing_context import NO_STANDING_CONTEXT as NO_STANDING_CONTEXT
+    from everlong.agent.standing_context import (
+        NO_STANDING_CONTEXT as NO_STANDING_CONTEXT,
+        StandingContext as StandingContext,
+    )
+    from everlong.agent.tools.diffs import unified_diff as unified_diff
+    from everlong.agent.tools.recall import recall_tool as recall_tool
     from everlong.agent.tools.sandbox import Sandbox as Sandbox
     from everlong.agent.tools.web import (
         Resolve as Resolve,
@@ -58,7 +63,9 @@ else:
             "mcp_servers": "McpServers",
             "permissions.action": "Action Answer Approve",
             "permissions.permissions": "Permissions",
-            "standing_context": "NO_STANDING_CONTEXT",
+            "standing_context": "NO_STANDING_CONTEXT StandingContext",
+            "tools.recall": "recall_tool",
+            "tools.diffs": "unified_diff",
             "tools.sandbox": "Sandbox",
             "tools.web": "Resolve is_public resolve_by_system",
             "toolset": "OWN_TOOLS sandbox_of standard_tools workspace_agent",

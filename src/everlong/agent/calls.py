@@ -1,7 +1,7 @@
-"""The calls of one answer: made side by side, each with exactly one outcome, whatever its tool does.
+"""Make the tool calls of one answer in parallel. Each has exactly one outcome, whatever its tool does.
 
-Results are kept in the order of the calls, each as soon as those before it are there: what was kept survives a crash.
-A tool that raises, hangs or ignores that it is cancelled costs its own result, never the turn.
+Results are stored in the order of the calls, each as soon as all earlier ones are stored, so they survive a crash. A
+tool that raises, hangs or ignores its cancellation loses its own result, but never ends the turn.
 """
 
 import asyncio
@@ -26,13 +26,13 @@ from everlong.errors import EverlongError, InputError, NoThread
 
 __all__ = ["CallContext", "Repeats", "close_calls", "make_calls", "make_typed", "open_calls"]
 
-AT_ONCE = 20_000  # characters of an outcome that are looked through without leaving the event loop
-AGAIN = 3  # identical calls with identical outcomes, after which the model is told
+AT_ONCE = 20_000  # characters of an outcome that are cleaned in the event loop; longer ones are cleaned in a thread
+AGAIN = 3  # identical calls with identical outcomes, after which the model gets a note
 LONGEST_REASON = 2_000  # characters of what a tool raised
-LONGEST_NAME = 80  # of a tool that is not there, said back
-LOOKED_BACK = (4, 64, 1_000)  # messages, until an answer is among them; results may be large, so few are read first
+LONGEST_NAME = 80  # characters of an unknown tool's name that are repeated to the model
+LOOKED_BACK = (4, 64, 1_000)  # messages to read until one is an answer; results may be large, so few are read first
 T = TypeVar("T")
-#: Tools that did not end when they were cancelled; held so that they are not collected while they run.
+#: Cancelled tasks that may still run. The references keep them from being garbage-collected.
 _ABANDONED: set["asyncio.Task[Any]"] = set()
 
 
@@ -58,7 +58,7 @@ def open_calls(messages: Sequence[Message]) -> tuple[ToolCall, ...]:
 
 
 async def close_calls(engine: Engine, thread: str, reason: str) -> tuple[ToolCall, ...]:
-    """Give every open call of the thread the reason as its failed result; return the calls. Never half done."""
+    """Store the reason as the failed result of every open call of the thread, all or none; return those calls."""
     return await whole(_close(engine, thread, reason))
 
 
@@ -108,11 +108,11 @@ class Repeats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallContext:
-    """What the calls of a turn are made with. `place` says where the call of that id is made."""
+    """The context of the calls of a turn. `place` returns the place of the call with that id."""
 
     tools: Mapping[str, Tool]
     place: Callable[[str], Place]
-    #: Seconds for a call of a tool that names none itself.
+    #: Time limit in seconds for tools that set none.
     seconds: float
     #: Seconds for a tool to end once it is cancelled; then it is abandoned.
     grace: float = 5.0
@@ -123,7 +123,7 @@ class CallContext:
 async def make_calls(
     engine: Engine, thread: str, calls: tuple[ToolCall, ...], context: CallContext, report: Report
 ) -> None:
-    """Make all calls and keep their results. When it is cancelled, every call still gets its result first."""
+    """Make all calls and store their results. If cancelled, it first stores a result for every call."""
     step = _Step(engine, thread, calls, context, report)
     try:
         await step.run()
@@ -133,7 +133,7 @@ async def make_calls(
 
 @dataclass(slots=True)
 class _Step:
-    """The calls of one answer under way. The results of the first `kept` of them are in the thread."""
+    """The running calls of one answer. The results of the first `kept` calls are in the thread."""
 
     engine: Engine
     thread: str
@@ -144,7 +144,7 @@ class _Step:
     kept: int = 0
 
     async def run(self) -> None:
-        """Start all calls, then keep each result as soon as those before it are kept."""
+        """Start all calls, then store each result as soon as the earlier ones are stored."""
         for call in self.calls:
             self.report(CallStarted(call.id, call.name, call.arguments))
             watch = _Watch()
@@ -156,7 +156,7 @@ class _Step:
             await whole(self._keep(self.kept + 1))
 
     async def settle(self) -> None:
-        """Stop what still runs, and give every call that has no result yet one."""
+        """Stop the calls that still run, and store a result for every call that has none."""
         for task in self.tasks[self.kept :]:
             task.cancel()
         if self.tasks[self.kept :]:
@@ -178,13 +178,13 @@ class _Step:
         return Outcome(self.context.words.interrupted, failed=True) if task.cancelled() else task.result()
 
     def _report_end(self, call: ToolCall, watch: "_Watch", task: "asyncio.Task[Outcome]") -> None:
-        """Report the end once, also of a call that was stopped before its task had begun."""
+        """Report the end of a call, even if it was stopped before its task began."""
         self.report(CallEnded(call.id, call.name, self._outcome(task), watch.seconds))
 
 
 @dataclass(slots=True)
 class _Watch:
-    """How long a call takes. It starts again after an approval: that time is not the tool's."""
+    """Measures how long a tool runs. It restarts after an approval, so the wait for a person does not count."""
 
     begun: float = field(default_factory=monotonic)
 
@@ -200,7 +200,7 @@ class _Watch:
 
 
 async def make_typed(call: ToolCall, context: CallContext) -> Outcome:
-    """Make a call that a person typed; it enters no thread. Raises InputError with why it may not."""
+    """Make a call that a person typed, and store nothing. Raises InputError with the reason if it is refused."""
     refused: list[str] = []
 
     def report(event: AgentEvent) -> None:
@@ -214,7 +214,7 @@ async def make_typed(call: ToolCall, context: CallContext) -> Outcome:
 
 
 async def _make(call: ToolCall, context: CallContext, watch: _Watch, report: Report) -> Outcome:
-    """Make one call; return its outcome in the form that is kept."""
+    """Make one call; return its outcome in the form in which it is stored."""
     outcome = await _attempt(call, context, watch, report)
     if len(outcome.text) <= AT_ONCE:
         return storable(outcome)
@@ -253,7 +253,7 @@ class _Guarded:
     report: Report
 
     async def attempt(self) -> Outcome:
-        """Run the call if it may, or return why not. The time of a question is not the tool's."""
+        """Run the call if it is allowed, else return why not. The wait for an answer is not the tool's time."""
         action = await self._describe()
         if isinstance(action, Outcome):
             return action
@@ -263,11 +263,11 @@ class _Guarded:
             async with gate.changing(action):
                 return await self._run(verdict)
         async with gate.lock, gate.changing(action):
-            action = await self._describe()  # what stands there may have changed while others were asked
+            action = await self._describe()  # the file may have changed while another question was open
             if isinstance(action, Outcome):
                 return action
             verdict = await self._ask(action)
-            if verdict.allowed and action.kind == "file":  # before anything else changes what was shown
+            if verdict.allowed and action.kind == "file":  # under the lock the file stays as it was shown
                 return await self._run(verdict)
         return await self._run(verdict)
 
@@ -277,12 +277,12 @@ class _Guarded:
             asyncio.to_thread(self.tool.action, self.arguments, self.place), self.context.seconds, self.context.grace
         )
         if not task.done() or task.cancelled():
-            return Outcome(f"{self.tool.name} was stopped before it could say what it would do", failed=True)
+            return Outcome(f"{self.tool.name} was stopped before it could describe what it would do", failed=True)
         error = task.exception()
         if isinstance(error, EverlongError):
             return Outcome(str(error), failed=True)
         if error is not None:
-            reason = f"{self.tool.name} could not say what it would do: {type(error).__name__}: {error}"
+            reason = f"{self.tool.name} could not describe what it would do: {type(error).__name__}: {error}"
             return Outcome(reason[:LONGEST_REASON], failed=True)
         return task.result()
 
@@ -310,13 +310,13 @@ async def _run_in_time(tool: Tool, arguments: JsonObject, place: Place, context:
     seconds = context.seconds if tool.seconds is None else tool.seconds
     task = await _finish(_run(tool, arguments, place), seconds, context.grace)
     if not task.done() or (task.cancelled() and watch.seconds >= seconds):
-        return Outcome(f"{tool.name} did not end within {seconds:g} seconds and was stopped", failed=True)
+        return Outcome(f"{tool.name} did not finish within {seconds:g} seconds and was stopped", failed=True)
     return _outcome_of(task, tool)
 
 
 def _unknown(name: str, tools: Mapping[str, Tool]) -> str:
     hint = did_you_mean(name, tools)
-    return f"there is no tool {name[:LONGEST_NAME]!r}{hint} (there are: {', '.join(sorted(tools)) or 'none'})"
+    return f"there is no tool {name[:LONGEST_NAME]!r}{hint} (available: {', '.join(sorted(tools)) or 'none'})"
 
 
 def _arguments(text: JsonText) -> JsonObject | str:
@@ -326,9 +326,9 @@ def _arguments(text: JsonText) -> JsonObject | str:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError) as error:
-        return f"the arguments are not valid JSON ({error}); nothing was done. Make the call again with one JSON object"
+        return f"the arguments are not valid JSON ({error}); nothing was done. Call it again with one JSON object"
     if not isinstance(value, dict):
-        return f"the arguments are a JSON {type(value).__name__}, not an object; nothing was done. Make the call again"
+        return f"the arguments are a JSON {type(value).__name__}, not an object; nothing was done. Call it again"
     return value
 
 
@@ -336,21 +336,21 @@ async def _run(tool: Tool, arguments: JsonObject, place: Place) -> Outcome:
     try:
         return await tool.run(arguments, place)
     except SystemExit as error:  # otherwise it would end the event loop, and every turn with it
-        raise RuntimeError(f"it wanted to end the program ({error})") from error
+        raise RuntimeError(f"it tried to end the program ({error})") from error
 
 
 def _outcome_of(task: "asyncio.Task[Outcome]", tool: Tool) -> Outcome:
     if task.cancelled():
-        return Outcome(f"{tool.name} was cancelled before it came to anything", failed=True)
+        return Outcome(f"{tool.name} was cancelled before it returned a result", failed=True)
     error = task.exception()
     if error is not None:
         return Outcome(f"{tool.name} failed: {type(error).__name__}: {error}"[:LONGEST_REASON], failed=True)
     outcome: object = task.result()
-    return outcome if isinstance(outcome, Outcome) else Outcome(f"{tool.name} gave no outcome", failed=True)
+    return outcome if isinstance(outcome, Outcome) else Outcome(f"{tool.name} returned no outcome", failed=True)
 
 
 async def _finish(work: Coroutine[Any, Any, T], seconds: float | None, grace: float) -> "asyncio.Task[T]":
-    """Run work as a task until it is over or its time is; return the task. Cancelling this cancels the work too."""
+    """Run work as a task until it ends or its time is up; return the task. Cancelling this cancels the work too."""
     task = asyncio.create_task(work)
     try:
         await asyncio.wait((task,), timeout=seconds)
@@ -364,7 +364,7 @@ async def _finish(work: Coroutine[Any, Any, T], seconds: float | None, grace: fl
 
 
 async def _stop(task: "asyncio.Task[Any]", grace: float) -> None:
-    """Cancel a task and wait a little; one that goes on is abandoned, and its result is ignored."""
+    """Cancel a task and wait a little; if it continues, abandon it and ignore its result."""
     task.cancel()
     _ABANDONED.add(task)
     task.add_done_callback(_forget)

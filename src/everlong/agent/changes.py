@@ -1,7 +1,7 @@
-"""What files were before the agent changed them, so that a person can have them back.
+"""Keep files as they were before the agent changed them, so that a person can restore them.
 
-Each change keeps the content before it in `.everlong/changes` of the workspace: for the user alone, not for git, and
-within limits, the oldest given up first. The agent's own tools for files may not write there.
+Each change stores the earlier content in `.everlong/changes` of the workspace: readable only by the user, ignored by
+git, and within limits; the oldest copies go first. The agent's file tools may not write there.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ RECORD, CONTENT = ".json", ".before"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A change of a file by a call: what it was before is kept, unless there was nothing or too much."""
+    """A change of a file by a call. The earlier version is kept, unless there was none or it was too large."""
 
     id: str
     #: The person's thread, and the call.
@@ -48,13 +48,13 @@ class Change:
 
 
 def digest(content: bytes | None) -> str:
-    """Return what a content is known by; "" where there is no file."""
+    """Return the SHA-256 digest of a file's content; "" if there is no file."""
     return "" if content is None else hashlib.sha256(content).hexdigest()
 
 
 @contextmanager
 def keep_change(place: Place, tool: str, path: str, before: bytes | None, after: bytes) -> Iterator[bool]:
-    """Keep what a file is while it is changed; yield whether it could be kept. A change that fails is forgotten."""
+    """Store a file's content before it is changed; yield whether it can be restored. A failed change is forgotten."""
     kept = before is None or len(before) <= LARGEST
     change = Change(
         id=f"{time_ns():020d}-{token_hex(4)}",
@@ -78,32 +78,32 @@ def keep_change(place: Place, tool: str, path: str, before: bytes | None, after:
 
 
 class Changes:
-    """The changes that are kept in a workspace. `allowed` are the folders beside it that tools may use."""
+    """The changes that are kept in a workspace. `allowed` are other folders that tools may use."""
 
     def __init__(self, workspace: Path, allowed: tuple[Path, ...] = ()) -> None:
         self._workspace = workspace
         self._allowed = allowed
 
     def listed(self, thread: str) -> list[Change]:
-        """Return the changes of a thread, the newest first."""
+        """Return the changes of a thread, newest first."""
         return [change for change in reversed(self._all()) if change.thread == thread]
 
     def restore(self, thread: str, change_id: str, *, force: bool = False) -> Change:
-        """Make a file what it was before a change of the thread: one that was new then is removed.
+        """Restore a file to its state before a change of the thread. A file that was new then is removed.
 
-        Raises Refused if there is no such change, or if somebody else changed the file since, unless `force`.
+        Raises Refused if there is no such change, or if the file has changed since, unless `force`.
         """
         mine = self.listed(thread)
         change = next((each for each in mine if each.id == change_id), None)
         if change is None:
-            raise Refused("there is no such change to restore", status=404, kind="no_change")
+            raise Refused("this change does not exist", status=404, kind="no_change")
         if not change.kept:
-            raise Refused(f"{change.path}: it was too large to be kept", status=409, kind="not_kept")
+            raise Refused(f"{change.path}: the file was too large to keep a copy", status=409, kind="not_kept")
         later = [each for each in mine if each.path == change.path and each.id >= change.id]
         place = Place(thread=thread, call="", workspace=self._workspace, allowed=self._allowed)
         if not force and digest(_content(place, change.path)) != later[0].after:
             raise Refused(
-                f"{change.path}: somebody else changed it since; restoring it would lose that",
+                f"{change.path}: the file has been changed since then; restoring it would lose those changes",
                 status=409,
                 kind="changed",
             )
@@ -114,8 +114,28 @@ class Changes:
         self.forget(later)
         return change
 
+    def sides(self, thread: str, change_id: str) -> tuple[bytes, bytes] | None:
+        """Return a file before and after a change of the thread; None if one of them is gone.
+
+        The state after it is what the file is now, or what the next change of the file kept.
+        """
+        mine = self.listed(thread)
+        change = next((each for each in mine if each.id == change_id), None)
+        if change is None or not change.kept:
+            return None
+        place = Place(thread=thread, call="", workspace=self._workspace, allowed=self._allowed)
+        try:
+            before = b"" if change.new else self._read(change)
+            later = [each for each in mine if each.path == change.path and each.id > change.id and each.kept]
+            after = self._read(later[-1]) if later and not later[-1].new else _content(place, change.path)
+        except InputError:
+            return None
+        if after is None or digest(after) != change.after:
+            return None
+        return before, after
+
     def write(self, change: Change, before: bytes | None) -> bool:
-        """Keep a change; return whether it could be kept."""
+        """Keep a change, and return whether that was possible."""
         try:
             with self._opened(make=True) as folder:
                 with suppress(FileExistsError):
@@ -129,7 +149,7 @@ class Changes:
         return True
 
     def forget(self, changes: "tuple[Change, ...] | list[Change]") -> None:
-        """Give up what is kept of changes."""
+        """Remove the kept changes."""
         with suppress(OSError), self._opened() as folder:
             for change in changes:
                 _remove(folder, change.id)
@@ -147,11 +167,11 @@ class Changes:
             with self._opened() as folder:
                 return _bytes(folder, change.id + CONTENT)
         except OSError as error:
-            raise InputError(f"{change.path}: what it was is gone: {error.strerror}") from None
+            raise InputError(f"{change.path}: the copy of the old file cannot be read: {error.strerror}") from None
 
     @contextmanager
     def _opened(self, *, make: bool = False) -> Iterator[int]:
-        """Open the folder of the changes, following no link; nobody else may look into it."""
+        """Open the folder of the changes without following links. With `make`, create it and make it private."""
         folder = open_inner(Path(os.path.realpath(self._workspace)), FOLDER, mode=0o700 if make else None)
         try:
             if make:
@@ -172,7 +192,7 @@ class Changes:
 
 
 def _content(place: Place, path: str) -> bytes | None:
-    """Return what stands in a file now, None if there is none."""
+    """Return the content of a file now; None if there is no file."""
     if not inside(place, path).exists():
         return None
     with open_reading(place, path) as file:

@@ -1,7 +1,7 @@
 """The settings of an agent: the engine's, and its own. Each is described once, at its field.
 
-They come from a file, from variables EVERLONG_… and from options, each over the one before. The file is `everlong.toml`
-(section `[agent]`) or nanobot's `config.json`, whose fields are understood by their names. A wrong value is refused in
+They come from a file, from EVERLONG_… variables and from options; later ones override earlier ones. The file is
+`everlong.toml` (section `[agent]`) or nanobot's `config.json`, whose fields are translated. A wrong value is refused in
 one line that names it. Nothing here connects to anything.
 """
 
@@ -19,7 +19,8 @@ from everlong.agent.permissions.policy import NO_POLICY, Policy, RememberedPolic
 from everlong.agent.tools.sandbox import CHOICES
 from everlong.agent.words import LANGUAGES
 from everlong.compress import Option
-from everlong.engine import Settings, defaults_of, read_settings, unused_settings, variables_of
+from everlong.core import JsonText
+from everlong.engine import Settings, defaults_of, read_settings, unused_settings, variable_named, variables_of
 from everlong.errors import InputError
 from everlong.folders import place
 from everlong.store import LARGEST_CONFIG, read_input
@@ -45,7 +46,7 @@ SYSTEM = "You are a careful agent. Do what the user asks with the tools you have
 
 
 def at_home(path: str) -> Path:
-    """Return a path whose ~ is a home folder; one that is nobody's stays as it is."""
+    """Return a path with ~ replaced by the home folder; unchanged if there is no such user."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
@@ -56,7 +57,7 @@ def at_home(path: str) -> Path:
 
 
 def _setting(default: object, read: Reader, *, variable: bool = True, trusted: bool = False) -> Any:
-    """Describe a field by its reader. With `variable` a variable may set it, with `trusted` not the folder's file."""
+    """Describe a field by its reader. `variable`: a variable may set it; `trusted`: the folder's own file may not."""
     return field(default=default, metadata={"read": read, "variable": variable, "trusted": trusted})
 
 
@@ -67,14 +68,14 @@ def _option(option: Option, *, trusted: bool = False) -> Any:
 
 
 def _check(settings: "AgentConfig | SubAgents") -> None:
-    """Raise InputError for a number out of bounds, or a word that is none of the choices."""
+    """Raise InputError for a number out of bounds, or a word that is not one of the choices."""
     for each in fields(settings):
         if "check" in each.metadata:
             each.metadata["check"](getattr(settings, each.name))
 
 
 def _read(described: "type[AgentConfig | SubAgents]", given: Mapping[str, object]) -> dict[str, Any]:
-    """Return the values that are given, as the fields of that name take them."""
+    """Return the given values, each read by the field of its name."""
     readers = {each.name: each.metadata["read"] for each in fields(described) if "read" in each.metadata}
     return {name: readers[name](name, value) for name, value in given.items()}
 
@@ -83,7 +84,7 @@ def _text(name: str, value: object) -> str:
     if isinstance(value, Path):
         return str(value)
     if not isinstance(value, str):
-        raise InputError(f"{name} is a text, not {value!r}")
+        raise InputError(f"{name} must be a string, not {value!r}")
     return value
 
 
@@ -91,15 +92,15 @@ def _words(name: str, value: object) -> tuple[str, ...]:
     """Read a list of words, or words with commas between them."""
     words = value.split(",") if isinstance(value, str) else value
     if not isinstance(words, Sequence) or not all(isinstance(word, str | Path) for word in words):
-        raise InputError(f"{name} is a list of words, not {value!r}")
+        raise InputError(f"{name} must be a list of strings, not {value!r}")
     return tuple(str(word).strip() for word in words if str(word).strip())
 
 
 def _patterns(name: str, value: object) -> tuple[str, ...]:
-    """Read a list of patterns; a single one is a list too. Each is checked here, so that a mistake is said at once."""
+    """Read a pattern or a list of patterns. Each is checked here, so that a mistake is reported at once."""
     texts = (value,) if isinstance(value, str) else value
     if not isinstance(texts, Sequence) or not all(isinstance(text, str) for text in texts):
-        raise InputError(f"{name} is a list of patterns, not {value!r}")
+        raise InputError(f"{name} must be a list of patterns, not {value!r}")
     Policy.of(texts)
     return tuple(texts)
 
@@ -111,7 +112,7 @@ def _file(name: str, value: object) -> Path | None:
 def _flag(name: str, value: object) -> bool:
     flags = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
     if (word := str(value).lower()) not in flags:
-        raise InputError(f"{name} is true or false, not {value!r}")
+        raise InputError(f"{name} must be true or false, not {value!r}")
     return flags[word]
 
 
@@ -124,18 +125,18 @@ def _folders(name: str, value: object) -> tuple[Path, ...]:
 
 
 def _servers(name: str, value: object) -> "tuple[McpServer, ...]":
-    """Read servers by name, or as they are. Example: {"files": {"command": "mcp-files"}} -> one server "files\""""
+    """Read a table of servers, or a list. Example: {"files": {"command": "mcp-files"}} -> one server "files\""""
     if isinstance(value, Sequence) and all(isinstance(each, McpServer) for each in value):
         return tuple(value)
     if not isinstance(value, Mapping):
-        raise InputError(f"{name} is a table of servers by name, not {value!r}")
+        raise InputError(f"{name} must be a table of servers by name, not {value!r}")
     return tuple(_server(server, table) for server, table in value.items())
 
 
 def _server(name: str, table: object) -> "McpServer":
     known = {each.name for each in fields(McpServer)} - {"name"}
     if not isinstance(table, Mapping) or set(table) - known:
-        raise InputError(f"MCP server {name!r} is a table of {', '.join(sorted(known))}")
+        raise InputError(f"MCP server {name!r} must be a table of {', '.join(sorted(known))}")
     values: dict[str, Any] = dict(table)
     for pairs in ("env", "headers"):
         if pairs in values:
@@ -150,7 +151,7 @@ def _subagents(name: str, value: object) -> "SubAgents":
         return value
     known = {each.name for each in fields(SubAgents)}
     if not isinstance(value, Mapping) or set(value) - known:
-        raise InputError(f"{name} is a table of {', '.join(sorted(known))}")
+        raise InputError(f"{name} must be a table of {', '.join(sorted(known))}")
     return SubAgents(**_read(SubAgents, value))
 
 
@@ -161,31 +162,43 @@ def _subagents(name: str, value: object) -> "SubAgents":
 class McpServer:
     """A server of tools: a command that speaks over its pipes, or an address. Its variables are shown nowhere."""
 
+    #: The name of the server: tools are named after it.
     name: str
+    #: The program to start, which speaks MCP over its standard streams.
     command: str = ""
+    #: Its arguments.
     args: tuple[str, ...] = ()
+    #: Variables for its environment.
     env: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    #: The address of a server that runs already.
     url: str = ""
+    #: Headers for every request to that address.
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    #: Seconds that one call of a tool may take.
     seconds: float = 60.0
 
     def __post_init__(self) -> None:
         if bool(self.command) == bool(self.url):
-            raise InputError(f"MCP server {self.name!r} has either a command or a url")
+            raise InputError(f"MCP server {self.name!r} must have either a command or a url")
         if not self.seconds > 0:
-            raise InputError(f"MCP server {self.name!r}: seconds is more than 0, not {self.seconds}")
+            raise InputError(f"MCP server {self.name!r}: seconds must be more than 0, not {self.seconds}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubAgents:
     """What sub-agents are given: a model ("" is the agent's own), a window, and how far they may go."""
 
+    #: The model of sub-agents; the agent's own if empty.
     model: str = _setting("", _text)
+    #: Their context window in tokens; if it is not set, the model's own.
     window: int | None = _option(Option(name="subagents.window", kind=int, default=None, least=1))
+    #: The most model answers that one sub-agent may use.
     most_steps: int = _option(Option(name="subagents.most_steps", kind=int, default=30, least=1))
+    #: Tokens that one of them may use, in and out.
     most_tokens: int | None = _option(Option(name="subagents.most_tokens", kind=int, default=2_000_000, least=1))
+    #: How many levels of sub-agents there may be; 0 for none.
     most_depth: int = _option(Option(name="subagents.most_depth", kind=int, default=2, least=0))
-    #: For the whole work of one of them.
+    #: Seconds for the whole work of one of them.
     seconds: float = _option(
         Option(name="subagents.seconds", kind=float, default=3_600.0, unit="seconds", least=0, above=True)
     )
@@ -198,20 +211,31 @@ class SubAgents:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
-    """All settings of an agent. `engine` are those of the engine: preset, threshold, mode, window and the rest."""
+    """All settings of an agent. `engine` has the engine's settings: preset, threshold, mode, window and so on."""
 
+    #: The model, by the name that its provider uses.
     model: str = _setting("gpt-4o", _text)
+    #: The server that answers: an address, or the name of a provider; "" takes the one whose key is set.
     upstream: str = _setting("", _text, trusted=True)
     #: Who owns the threads that are made.
     owner: str = _setting("", _text)
+    #: The folder that tools may read and write.
     workspace: Path = _setting(Path(), _folder, trusted=True)  # noqa: RUF009 - the value is immutable
-    #: Folders beside the workspace that tools may use as well.
+    #: Folders outside the workspace that tools may use too.
     allowed: tuple[Path, ...] = _setting((), _folders, variable=False, trusted=True)
+    #: The system text of new threads.
     system: str = _setting(SYSTEM, _text)
+    #: The longest answer, in tokens; if it is not set, the model's own limit.
     max_tokens: int | None = _option(Option(name="max_tokens", kind=int, default=None, least=1))
+    #: The temperature of requests; if it is not set, the model's own.
     temperature: float | None = _option(Option(name="temperature", kind=float, default=None, least=0, most=2))
+    #: Further fields of the body of every request, as JSON text in the format of the model.
+    extra: JsonText = ""
+    #: Answers of the model in one turn, after which it ends.
     most_steps: int = _option(Option(name="most_steps", kind=int, default=40, least=1))
+    #: The most tokens, in and out, that one turn may use; None for no limit.
     most_tokens: int | None = _option(Option(name="most_tokens", kind=int, default=None, least=1))
+    #: Seconds after which a tool is cancelled.
     tool_seconds: float = _option(
         Option(name="tool_seconds", kind=float, default=600.0, unit="seconds", least=0, above=True)
     )
@@ -219,26 +243,33 @@ class AgentConfig:
     stop_seconds: float = _option(
         Option(name="stop_seconds", kind=float, default=5.0, unit="seconds", least=0, above=True)
     )
-    #: Tools by name: only these if any are named, never those.
+    #: The tools that are switched on, by name; all if none are named.
     tools: tuple[str, ...] = _setting((), _words)
+    #: The tools that are switched off, by name.
     tools_off: tuple[str, ...] = _setting(("fetch_url",), _words)
+    #: What happens if no pattern decides: ask a person, always allow, or never.
     approval: Approval = _option(  # noqa: RUF009 - see workspace
         Option(name="approval", kind=str, default="ask", choices=get_args(Approval)), trusted=True
     )
-    #: Patterns of actions that need no question, and of those that are refused; and a file with more of both.
+    #: Patterns of actions that are allowed without asking.
     allow: tuple[str, ...] = _setting((), _patterns, variable=False, trusted=True)
+    #: Patterns of actions that are refused, whatever allows them.
     deny: tuple[str, ...] = _setting((), _patterns, variable=False)
+    #: A TOML file with more patterns: lists allow and deny.
     policy: Path | None = _setting(None, _file, trusted=True)  # noqa: RUF009 - see workspace
-    #: The user's own file, which holds what was allowed for good; None where nothing is remembered.
+    #: The user's own file, which holds what is always allowed; None if nothing is remembered.
     remembered: Path | None = None
     #: The sandbox of the shell: the best that works, none, or a kind by its name.
     sandbox: str = _option(Option(name="sandbox", kind=str, default="auto", choices=CHOICES), trusted=True)
     #: Whether commands in the sandbox have the network.
     sandbox_network: bool = _setting(False, _flag, trusted=True)
+    #: The model that writes summaries; the conversation's own if empty.
     summary_model: str = _setting("", _text)
     #: The language of what the agent says to models; auto is that of the message.
     language: str = _option(Option(name="language", kind=str, default="auto", choices=("auto", *LANGUAGES)))
+    #: MCP servers by name, each with a command or a url.
     mcp: tuple[McpServer, ...] = _setting((), _servers, variable=False, trusted=True)
+    #: What sub-agents may use.
     subagents: SubAgents = _setting(SubAgents(), _subagents, variable=False)  # noqa: RUF009 - see workspace
     engine: Settings = field(default=defaults_of("agent"))
     #: The settings that somebody set, and the fields of nanobot's file that its preset does not use.
@@ -249,19 +280,19 @@ class AgentConfig:
         _check(self)
 
     def allows(self, tool: str) -> bool:
-        """Whether a tool of that name is switched on."""
+        """Return whether the tool with this name is switched on."""
         return tool not in self.tools_off and (not self.tools or tool in self.tools)
 
     def with_patterns(self, allow: Sequence[str], deny: Sequence[str]) -> "AgentConfig":
-        """Return the same with more patterns; what a file allows and denies counts as well. Raises InputError."""
+        """Return the configuration with more permission patterns, in addition to those of files. Raises InputError."""
         return replace(
             self, allow=(*self.allow, *_patterns("allow", allow)), deny=(*self.deny, *_patterns("deny", deny))
         )
 
     def permissions(self, ask: Approve | None = None) -> Permissions:
-        """Return who decides what tools may do: these settings, and whoever is asked. Raises InputError.
+        """Return the permissions for these settings and the person to ask. Raises InputError.
 
-        The policy file is read here and never again: it may lie where the agent writes.
+        The policy file is read here and never again, because it may be in a place where the agent can write.
         """
         named = NO_POLICY if self.policy is None else read_policy(self.policy, self.workspace)
         remembered = None if self.remembered is None else RememberedPolicy(self.remembered, self.workspace)
@@ -290,37 +321,50 @@ TRUSTED = tuple(sorted(each.name for each in fields(AgentConfig) if each.metadat
 def load_config(
     environment: Mapping[str, str], *, file: Path | None = None, options: Mapping[str, object] | None = None
 ) -> AgentConfig:
-    """Return the configuration: a file, over it variables EVERLONG_…, over them options. Raises InputError.
+    """Return the configuration from a file, overridden by EVERLONG_… variables, then by options. Raises InputError.
 
     Example: everlong.toml sets the model, EVERLONG_THRESHOLD=0.8, options {"most_steps": 5} -> all three count
     """
     foreign = NOTHING
-    layers: list[tuple[str, Mapping[str, object]]] = []
+    layers: list[_Layer] = []
     if file is not None and file.suffix == ".json":
         foreign = nanobot_values(_content(file))
-        layers.append((str(file), foreign.values))
+        layers.append(_Layer(foreign.values, dict.fromkeys(foreign.values, str(file))))
     elif file is not None:
-        layers.append((str(file), _section(file)))
-    variables = {name: environment.get(PREFIX + name.upper(), "").strip() for name in VARIABLES}
+        section = _section(file)
+        layers.append(_Layer(section, dict.fromkeys(section, str(file))))
+    variables = {name: environment.get(variable_named(name), "").strip() for name in VARIABLES}
     variables = {**variables_of(environment), **{name: text for name, text in variables.items() if text}}
-    layers.append((f"{PREFIX}…", variables))
-    layers.append(("options", {name: value for name, value in (options or {}).items() if value is not None}))
+    layers.append(_Layer(variables, {name: variable_named(name) for name in variables}))
+    chosen = {name: value for name, value in (options or {}).items() if value is not None}
+    layers.append(_Layer(chosen, {name: "--" + name.replace("_", "-") for name in chosen}))
     return _merged(layers, foreign)
 
 
-def _merged(layers: Sequence[tuple[str, Mapping[str, object]]], foreign: NanobotValues) -> AgentConfig:
-    """Return the configuration of all layers, each over the one before; only all of them together say what counts."""
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """The values of a file, of the variables or of the options, and where each was set: a file, EVERLONG_… or --…"""
+
+    given: Mapping[str, object]
+    origins: Mapping[str, str]
+
+
+def _merged(layers: Sequence[_Layer], foreign: NanobotValues) -> AgentConfig:
+    """Merge the layers, later ones over earlier ones. Only the merged engine settings show which options are unused."""
     config = DEFAULT_CONFIG
-    for where, given in layers:
-        config = _changed(config, given, where)
+    for layer in layers:
+        for where in dict.fromkeys(layer.origins.values()):
+            values = {name: value for name, value in layer.given.items() if layer.origins[name] == where}
+            config = _changed(config, values, where)
     unused: tuple[str, ...] = ()
-    for where, given in layers:
-        lines = unused_settings(given, config.engine)
-        if given is foreign.values:
+    for layer in layers:
+        lines = unused_settings(layer.given, config.engine)
+        if layer.given is foreign.values:
             unused = tuple(foreign.written[name] for name in lines)
         elif lines:
-            raise InputError(f"{where}: {next(iter(lines.values()))}")
-    named = frozenset(name for _, given in layers for name in given)
+            name, line = next(iter(lines.items()))
+            raise InputError(f"{layer.origins[name]}: {line}")
+    named = frozenset(name for layer in layers for name in layer.given)
     starts: dict[str, Any] = {name: value for name, value in config.engine.rules.agent.items() if name not in named}
     return replace(config, **starts, named=named, unused=unused)
 
@@ -328,10 +372,10 @@ def _merged(layers: Sequence[tuple[str, Mapping[str, object]]], foreign: Nanobot
 def folder_config(
     environment: Mapping[str, str], folder: Path, options: Mapping[str, object] | None = None
 ) -> tuple[AgentConfig, tuple[str, ...]]:
-    """Return the configuration for work in a folder, and the fields of the folder's own file that do not count.
+    """Return the configuration for a folder, and the fields of the folder's own file that are ignored.
 
-    Who wrote that file may not be who works there (a repository that was fetched): it starts no programs, sends no key
-    elsewhere, widens no boundary and allows nothing, unless EVERLONG_CONFIG names it. It may deny.
+    The author of that file may not be the user (in a cloned repository). So it cannot start programs, send keys
+    elsewhere, widen boundaries or allow anything, unless EVERLONG_CONFIG names it. It can deny.
     """
     file = config_file(environment, folder)
     config = load_config(environment, file=file, options=options)
@@ -345,7 +389,7 @@ def folder_config(
 
 
 def config_file(environment: Mapping[str, str], folder: Path) -> Path | None:
-    """Return the file that counts: EVERLONG_CONFIG, else the folder's, else the user's; None if there is none."""
+    """Return the file to read: EVERLONG_CONFIG, else the folder's, else the user's; None if there is none."""
     named = environment.get(f"{PREFIX}CONFIG", "").strip()
     if named:
         return at_home(named)
@@ -364,19 +408,19 @@ def _content(path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: {error}") from None
     if not isinstance(content, dict):
-        raise InputError(f"{path}: a configuration is a table of settings")
+        raise InputError(f"{path}: the configuration must be a table of settings")
     return content
 
 
 def _section(path: Path) -> dict[str, object]:
     section = _content(path).get("agent", {})
     if not isinstance(section, dict):
-        raise InputError(f"{path}: agent is a section")
+        raise InputError(f"{path}: agent must be a section")
     return section
 
 
 def _changed(config: AgentConfig, given: Mapping[str, object], where: str) -> AgentConfig:
-    """Return the configuration with what is given; settings of the engine stand beside the agent's own."""
+    """Return the configuration with the given values. Engine settings are in the same table as the agent's own."""
     engine = read_settings(given, base=config.engine, where=where, also=OWN_FIELDS)
     try:
         own = _read(AgentConfig, {name: value for name, value in given.items() if name in OWN_FIELDS})

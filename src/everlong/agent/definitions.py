@@ -1,7 +1,7 @@
 """A tool: something that a model may call, and the decorator that makes one from a function.
 
-Owns how a call of a function becomes an outcome, whatever the function raises. The engine reads its signature. It runs
-no loop and asks nobody: `calls` does.
+Owns how a function call becomes an outcome, whatever the function raises. The engine reads the signature. `calls` runs
+the loop and asks for permission.
 """
 
 import json
@@ -21,7 +21,7 @@ __all__ = ["Outcome", "Place", "Tool", "call_action", "tool"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a call. A failure is an outcome too: the model reads it and goes on."""
+    """The outcome of a call. A failure is an outcome too: the model reads it and continues."""
 
     text: str
     failed: bool = False
@@ -35,19 +35,23 @@ class Place:
     thread: str
     call: str
     workspace: Path
-    #: Folders beside the workspace that may be used as well.
+    #: Other folders that may be used.
     allowed: tuple[Path, ...] = ()
     gate: Gate = field(default=Gate(Permissions(), ""), repr=False)
-    #: What somebody was shown and allowed; None where nobody was asked.
+    #: The action that a person saw and allowed; None if nobody was asked.
     asked: Action | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """A tool. `parameters` is the JSON schema of its arguments; `run` never raises for what the model did wrong.
+    """A tool that a model can call.
 
-    `action` says what a call is about to do, and the call needs permission for that; None is a tool that only reads.
-    It may raise InputError for a call that could do nothing.
+    - `name`, `description`: what the model reads.
+    - `parameters`: the JSON schema of the arguments.
+    - `run`: runs a call. It never raises for a mistake of the model.
+    - `action`: describes what a call is about to do, for permission; None for a tool that only reads. It may raise
+      InputError for a call that cannot do anything.
+    - `seconds`: how long a call may take; None for the agent's default.
     """
 
     name: str
@@ -55,11 +59,10 @@ class Tool:
     parameters: JsonText
     run: Callable[[JsonObject, Place], Awaitable[Outcome]] = field(repr=False)
     action: Callable[[JsonObject, Place], Action] | None = field(default=None, repr=False)
-    #: Seconds that a call may take; None is the time that the agent's configuration gives every tool.
     seconds: float | None = None
 
 
-#: Says what a call with these arguments, all of them, is about to do.
+#: Describes what a call is about to do. The arguments include those with defaults.
 Describe = Callable[[Mapping[str, Any], Place], Action]
 
 
@@ -82,11 +85,13 @@ def tool(
     asks: bool = False,
     action: Describe | None = None,
 ) -> Tool | Callable[[Function], Tool]:
-    """Make a tool from a function, sync (it runs in a thread) or async.
+    """Make a tool from a function. A function that is not async runs in a thread.
 
-    The description is its docstring; a parameter is described by `Annotated[str, "what it is"]`; a parameter of type
-    `Place` is filled in by the agent. The model reads text and an `Outcome` as they are, anything else as JSON.
-    With `asks` each call needs permission and shows its arguments; `action` describes it better, from all of them.
+    - The description is the function's docstring. Describe a parameter with `Annotated[str, "what it is"]`.
+    - A parameter of type `Place` is filled in by the agent.
+    - The model reads a returned string or `Outcome` as it is, and anything else as JSON.
+    - With `asks=True` each call needs permission and shows its arguments; `action` can describe it better.
+
     Raises InputError for a function that a model could not call.
 
     Example: `@tool async def add(a: int, b: int = 1) -> str: "Add two numbers."` -> a Tool named "add"

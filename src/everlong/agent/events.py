@@ -16,14 +16,14 @@ Reason: TypeAlias = Literal["done", "most steps", "most tokens", "interrupted", 
 
 @dataclass(frozen=True, slots=True)
 class Entered:
-    """A message that came while the turn ran; from here on the model reads it."""
+    """A message that arrived during the turn. The model reads it from here on."""
 
     message: Message
 
 
 @dataclass(frozen=True, slots=True)
 class CallStarted:
-    """A call of the model's answer is about to be made."""
+    """A tool call is about to be made."""
 
     call: str
     name: str
@@ -32,7 +32,7 @@ class CallStarted:
 
 @dataclass(frozen=True, slots=True)
 class CallRefused:
-    """A call was not allowed: `reason` says in one line why, and what would allow it; `answered`: a person said no."""
+    """A call was not allowed. `reason` says why and what would allow it; `answered`: a person said no."""
 
     call: str
     name: str
@@ -42,7 +42,7 @@ class CallRefused:
 
 @dataclass(frozen=True, slots=True)
 class CallEnded:
-    """The outcome of a call, and the seconds that its tool worked; the time of an approval is not among them."""
+    """The outcome of a call, and how many seconds its tool ran, without the time for approval."""
 
     call: str
     name: str
@@ -52,7 +52,7 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """The last event of every turn. `steps` counts the answers of the model, `tokens` what they cost, in and out."""
+    """The last event of every turn. `steps` counts the model's answers, `tokens` their tokens, in and out."""
 
     reason: Reason
     steps: int

@@ -1,7 +1,7 @@
-"""MCP servers: their tools as the agent's, through the official `mcp` package, imported when one is connected.
+"""Connect MCP servers and offer their tools to the agent, with the official `mcp` package, imported on first use.
 
-Each connection lives in a task of its own. A server that cannot be reached is one line in `problems`; calls of one that
-dies or hangs later fail. Nothing that a server does ends a turn or the program.
+Each connection has its own task. A server that cannot be reached adds one line to `problems`; calls to one that dies or
+hangs later fail. Nothing that a server does can end a turn or the program.
 """
 
 import asyncio
@@ -33,13 +33,13 @@ CLOSING = 10.0  # seconds for a server to end
 CLAIMS = {
     "read_only_hint": "read-only",
     "destructive_hint": "destructive",
-    "idempotent_hint": "the same when repeated",
-    "open_world_hint": "reaches other systems",
+    "idempotent_hint": "same effect if repeated",
+    "open_world_hint": "accesses other systems",
 }
 
 
 class McpServers:
-    """Connects servers while it is entered. `taken` are names that their tools may not have.
+    """Connects MCP servers inside a `with` statement. `taken` are names that their tools may not have.
 
     async with McpServers(config.mcp, taken={"read_file"}) as servers: Agent(engine, model, (*own, *servers.tools))
     """
@@ -85,9 +85,9 @@ class McpServers:
 
 
 def _action(name: str, server: str, annotations: Any, arguments: JsonObject, place: Place) -> Action:  # noqa: ARG001
-    """Describe a call. What a server says about its tool is shown as what it is: its own word."""
+    """Describe a call. What a server says about its tool is shown as the server's own claim."""
     said = [text for field, text in CLAIMS.items() if getattr(annotations, field, None)]
-    claims = f"; the server says about it: {', '.join(said)}" if said else ""
+    claims = f"; according to the server: {', '.join(said)}" if said else ""
     return call_action(name, arguments, f"MCP server {server}{claims}")
 
 
@@ -105,7 +105,7 @@ def _free_name(name: str, server: str, taken: set[str]) -> str:
 
 @dataclass(slots=True)
 class _Link:
-    """A connection to one server, held by a task of its own: the task that opens it has to close it."""
+    """A connection to one server, held by a separate task: the task that opens it has to close it."""
 
     server: McpServer
     offers: tuple[Any, ...] = ()
@@ -188,7 +188,7 @@ class _Link:
         if server.command:
             from mcp import StdioServerParameters, stdio_client  # noqa: PLC0415 - see above
 
-            quiet = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - it is one
+            quiet = stack.enter_context(Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - in the stack
             parameters = StdioServerParameters(command=server.command, args=list(server.args), env=dict(server.env))
             return stdio_client(parameters, errlog=quiet)
         from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415 - see above

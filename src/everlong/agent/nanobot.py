@@ -1,8 +1,8 @@
-"""nanobot's `config.json`: the agent defaults in it, as settings of ours.
+"""Read the agent defaults in nanobot's `config.json` as our settings.
 
-Its fields count by their names, in both of nanobot's spellings (`maxTokens`, `max_tokens`); null is not set. Options of
-presets are among them: `contextPreset` chooses a preset, else it is the one whose options the file has, and `nanobot`.
-Fields and sections that we do not know are left alone.
+Fields are read by name, in both of nanobot's spellings (`maxTokens`, `max_tokens`); null means not set. They include
+options of presets. `contextPreset` names the preset; without it, the preset that leaves the fewest of the file's
+options unused is taken, `nanobot` if in doubt. Unknown fields and sections are ignored.
 """
 
 from collections.abc import Mapping
@@ -16,10 +16,10 @@ from everlong.errors import InputError
 __all__ = ["NOTHING", "NanobotValues", "nanobot_values"]
 
 PRESET = "context_preset"
-#: Presets of documents about nanobot, to be told apart by the options in the file; if in doubt, the first.
+#: The presets to choose from by the options in the file; if in doubt, the first.
 GUESSED = ("nanobot", "static-buffer", "simple")
 RESERVE = "context_reserve_ratio"
-#: nanobot's names and ours, where they differ; of two names for one setting the later counts.
+#: nanobot's names and ours. If two names mean the same setting, the later one wins.
 NAMES: Mapping[str, str] = {
     "model": "model",
     "workspace": "workspace",
@@ -31,7 +31,7 @@ NAMES: Mapping[str, str] = {
     PRESET: "preset",
     "context_window_override": "window",
 }
-#: Switches, and what they set.
+#: Switches: the setting that each one sets, and its values for true and false.
 FLAGS: Mapping[str, tuple[str, str, str]] = {
     "context_compression": ("mode", "auto", "off"),
     "enable_history_summarization": ("summaries", "on", "auto"),
@@ -63,7 +63,7 @@ def nanobot_values(content: Mapping[str, Json]) -> NanobotValues:
         if name in FLAGS:
             setting, on, off = FLAGS[name]
             if not isinstance(given[spelt], bool):
-                raise InputError(f"{spelt} is true or false, not {given[spelt]!r}")
+                raise InputError(f"{spelt} must be true or false, not {given[spelt]!r}")
             found.values[setting] = on if given[spelt] else off
         elif name in PRESET_OPTIONS:
             found.values[name], found.written[name] = _checked(name, spelt, given[spelt]), spelt
@@ -79,7 +79,7 @@ def nanobot_values(content: Mapping[str, Json]) -> NanobotValues:
 
 
 def _checked(setting: str, spelt: str, value: Json) -> object:
-    """Return the value; one of the engine's settings is checked here, so that a mistake names the field of the file."""
+    """Return the value. Engine settings are checked here, so that an error names the field as the file spells it."""
     option = next((option for option in SETTINGS if option.name == setting), None)
     if option is None:
         return value

@@ -1,7 +1,7 @@
-"""What a tool gave back, in the form in which it enters the thread: plain text of a bounded size.
+"""The output of a tool as the thread stores it: plain text of a bounded size.
 
-Owns which characters a model or a terminal never sees. It cuts nothing that fits a window: requests are shortened by
-the engine, which keeps the original.
+Owns which characters are removed before a model or a terminal sees them. It cuts nothing that fits a window: the engine
+shortens requests and keeps the original.
 """
 
 import re
@@ -15,15 +15,15 @@ __all__ = ["MOST_KEPT", "plain", "storable"]
 MOST_KEPT = 4_000_000  # characters; more than any window holds
 TAIL_SHARE = 1 / 3
 
-#: What a terminal may act on, or a reader cannot see, besides what `as_shown` carries out or leaves out: 8-bit
-#: controls, marks that turn the direction of writing round, and the letters of invisible tags.
+#: What a terminal may act on or a reader cannot see, besides what `as_shown` handles: control characters, marks that
+#: change the writing direction, and invisible tag letters.
 HIDDEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
 LINE_END = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
-NOT_KEPT = "[{left:,} of {total:,} characters are left out here and were not kept]"
+NOT_KEPT = "[{left:,} of {total:,} characters left out here; they were not stored]"
 
 
 def storable(outcome: Outcome) -> Outcome:
-    """Return an outcome as it is appended to the thread: plain, and no more of it than is worth keeping."""
+    """Return an outcome as it is appended to the thread: plain text, cut to `MOST_KEPT` characters."""
     text = outcome.text
     if len(text) <= MOST_KEPT:
         return replace(outcome, text=plain(text))

@@ -16,26 +16,28 @@ __all__ = ["NO_STANDING_CONTEXT", "Source", "StandingContext", "file_source", "s
 #: Returns the text for a thread as it is now; "" if there is none.
 Source: TypeAlias = Callable[[str], str]
 
-MOST_BYTES = 64_000  # of one file; the rest is only named
+MOST_BYTES = 64_000  # of one file; a note names the file for the rest
 MOST_SKILLS = 100
 LONGEST_DESCRIPTION = 300  # characters of one skill
-FRONT_BYTES = 4_000  # of a skill, with its name and description
+FRONT_BYTES = 4_000  # of a skill's file, which begins with its name and description
 FENCE = "---"
-CUT = "\n[… {name} goes on: {left:,} more bytes; read the file]"
-SKILLS = "Skills. Read the file of one before you do what it is about:"
-VOLATILE = "[State of the work, kept by the system; not a message of the user]\n{text}"
+CUT = "\n[… {name} continues for {left:,} more bytes; read the file]"
+SKILLS = "Skills. Before you do something that a skill covers, read its file:"
+VOLATILE = "[State of the work, kept by the system; not a message from the user]\n{text}"
 
 
 @dataclass(frozen=True, slots=True)
 class StandingContext:
-    """Sources in the order they are sent, each with the name of its section."""
+    """Sources of text in the order they are sent, each with the name of its section; `instructions` come first."""
 
     stable: tuple[tuple[str, Source], ...] = ()
     volatile: tuple[tuple[str, Source], ...] = ()
+    instructions: str = ""
 
     def now(self, thread: str) -> tuple[History, History]:
-        """Return the stable part as system text and the volatile part as one message, as they are now. Reads files."""
+        """Return the current stable part as system text, and the volatile part as one message. Reads files."""
         stable, volatile = _sections(self.stable, thread), _sections(self.volatile, thread)
+        stable = "\n\n".join(filter(None, (self.instructions.strip(), stable)))
         return (
             (Message(Role.SYSTEM, (Text(stable),)),) if stable else (),
             (Message(Role.USER, (Text(VOLATILE.format(text=volatile)),)),) if volatile else (),
@@ -66,7 +68,7 @@ def workspace_standing(
 
 
 def file_source(workspace: Path, name: str) -> Source:
-    """Return the source of a file of the workspace; "" where there is none, or where a link leads out of it."""
+    """Return a source that reads a file of the workspace; "" if there is none, or if a link leads outside."""
 
     def read(thread: str) -> str:  # noqa: ARG001 - the same for all
         path = _inside(workspace, workspace / name)
@@ -76,7 +78,7 @@ def file_source(workspace: Path, name: str) -> Source:
 
 
 def skills_source(workspace: Path, folder: str) -> Source:
-    """Return the source of the skills in a folder: name, description and path of each, sorted; no bodies."""
+    """Return a source that lists the skills in a folder: name, description and path of each, sorted; no bodies."""
 
     def read(thread: str) -> str:  # noqa: ARG001 - the same for all
         lines = list(_skills(workspace, workspace / folder))
@@ -122,7 +124,7 @@ def _front(text: str) -> dict[str, str]:
 
 
 def _inside(workspace: Path, path: Path) -> Path | None:
-    """Return the real file, if it is one and lies in the workspace."""
+    """Return the resolved path if it is a file inside the workspace, else None."""
     try:
         real = path.resolve()
         return real if real.is_file() and real.is_relative_to(workspace.resolve()) else None
@@ -140,7 +142,7 @@ def _text(path: Path, name: str) -> str:
 
 
 def _start(path: Path, most: int) -> str:
-    if not path.is_file():  # a pipe would make us wait
+    if not path.is_file():  # reading a pipe would block
         return ""
     try:
         with path.open("rb") as file:

@@ -33,17 +33,18 @@ LONGEST_ID = 120  # characters of a thread's name
 LONGEST_TITLE = 80
 MOST_CALLS = 20  # that a partial result names
 LONGEST_LINE = 160  # characters of one of them
-MOST_READ = 20_000  # characters that one read brings
+MOST_READ = 20_000  # characters that one read returns
 MOST_HITS = 5
-MOST_DEPTH = 8  # levels at which a sub-agent of this conversation is looked for
-MOST_LOOKED_BACK = 200  # messages among which the last answer is looked for
+MOST_DEPTH = 8  # parents that are followed to find out whether a thread belongs to this conversation
+MOST_LOOKED_BACK = 200  # messages in which the last answer is searched
 SPAWN_PARAMETERS: JsonText = json.dumps(
     {
         "type": "object",
         "properties": {
             "task": {
                 "type": "string",
-                "description": "All it must know: it sees nothing of this conversation. Say what to report back.",
+                "description": "Everything the sub-agent needs to know: it does not see this conversation. "
+                "Say what it should report back.",
             }
         },
         "required": ["task"],
@@ -54,8 +55,11 @@ READ_PARAMETERS: JsonText = json.dumps(
     {
         "type": "object",
         "properties": {
-            "thread": {"type": "string", "description": "The thread that the result of spawn names"},
-            "what": {"type": "string", "description": "A reference, or words to look for; without it, its last answer"},
+            "thread": {"type": "string", "description": "The thread named in the result of spawn"},
+            "what": {
+                "type": "string",
+                "description": "A reference or words to search for; if omitted, the last answer is returned",
+            },
         },
         "required": ["thread"],
         "additionalProperties": False,
@@ -65,7 +69,7 @@ READ_PARAMETERS: JsonText = json.dumps(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubAgentSetup:
-    """What sub-agents are made of. `model` is the client they talk to; `watch` gets every event with its thread."""
+    """What sub-agents are made from. `model` is the client they use; `watch` gets every event with its thread."""
 
     engine: Engine
     model: Model
@@ -83,27 +87,28 @@ def spawn_tools(setup: SubAgentSetup, depth: int = 0) -> tuple[Tool, ...]:
     async def spawn(arguments: JsonObject, place: Place) -> Outcome:
         task = arguments.get("task")
         if not isinstance(task, str) or not task.strip():
-            return Outcome("task: say in words what is to be done", failed=True)
+            return Outcome("task: describe what to do", failed=True)
         return await _SubTurn(setup, place, task, depth + 1).run()
 
     async def read(arguments: JsonObject, place: Place) -> Outcome:
         thread, what = arguments.get("thread"), arguments.get("what", "")
         if not isinstance(thread, str) or not isinstance(what, str):
-            return Outcome("thread is the name that a result of spawn gave, what a few words", failed=True)
+            return Outcome("thread must be the name from a result of spawn, and what must be a few words", failed=True)
         return await asyncio.to_thread(_read, setup.engine, place.thread, thread, what)
 
     return (
         Tool(
             name=SPAWN,
-            description="Hand a task to a sub-agent with a window of its own; several calls run side by side. "
-            "Its answer comes back, shortened if long.",
+            description="Give a task to a sub-agent with its own context window. Several calls run in parallel. "
+            "Returns its answer, shortened if it is long.",
             parameters=SPAWN_PARAMETERS,
             run=spawn,
             seconds=setup.config.subagents.seconds,
         ),
         Tool(
             name=READ,
-            description="Read what a sub-agent of this conversation did: its last answer, or what answers some words.",
+            description="Read what a sub-agent of this conversation did: its last answer, "
+            "or the parts that match some words.",
             parameters=READ_PARAMETERS,
             run=read,
         ),
@@ -147,12 +152,12 @@ class _SubTurn:
             thread = base if number == 1 else f"{base}-{number}"
             try:
                 threads.create(thread, owner=owner, title=self.task.strip()[:LONGEST_TITLE], metadata=metadata)
-            except ThreadExists:  # servers that count their calls from zero
+            except ThreadExists:  # some servers number their calls from zero, so ids repeat
                 continue
             if limits.window is not None:
                 threads.change(thread, settings=json.dumps({"window": limits.window}))
             return thread
-        raise AssertionError("there is always another number")
+        raise AssertionError("unreachable: the numbers never end")
 
     def _agent(self) -> Agent:
         limits, config = self.setup.config.subagents, self.setup.config
@@ -207,7 +212,7 @@ def _read(engine: Engine, parent: str, thread: str, what: str) -> Outcome:
     """Return what a sub-agent said or did. Only those that this conversation started can be read."""
     try:
         if not _belongs(engine, thread, parent):
-            return Outcome(f"{thread!r} is no sub-agent of this conversation", failed=True)
+            return Outcome(f"{thread!r} is not a sub-agent of this conversation", failed=True)
         if not what.strip():
             return Outcome(_last_answer(engine, thread)[:MOST_READ])
         recalled = engine.blocking.recall(thread, what, limit=MOST_HITS)
@@ -220,7 +225,7 @@ def _read(engine: Engine, parent: str, thread: str, what: str) -> Outcome:
 
 
 def _belongs(engine: Engine, thread: str, parent: str) -> bool:
-    """Whether the parent started the thread, or started one that did."""
+    """Return whether the parent started the thread, directly or through other sub-agents."""
     for _ in range(MOST_DEPTH):
         try:
             origin = json.loads(engine.threads.thread(thread).metadata).get("parent")

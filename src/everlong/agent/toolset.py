@@ -6,7 +6,7 @@ may not take follow from the table.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from everlong.agent.agent import Agent
 from everlong.agent.config import DEFAULT_CONFIG, AgentConfig
@@ -55,7 +55,7 @@ STANDARD: Mapping[str, Callable[[_Needs], Tool | None]] = {
     "todo": lambda needs: None if needs.todos is None else todo_tool(needs.todos),
     "fetch_url": lambda needs: _fetch() if needs.web else None,
 }
-#: The names of the tools that an agent in a workspace has by itself: tools of MCP servers get other names.
+#: The names of a workspace agent's own tools. Tools of MCP servers get other names.
 OWN_TOOLS: tuple[str, ...] = (*filter(DEFAULT_CONFIG.allows, STANDARD), *SPAWN_NAMES)
 
 
@@ -78,7 +78,7 @@ def standard_tools(
 
 
 def sandbox_of(config: AgentConfig) -> Sandbox:
-    """Return the sandbox that the configuration asks for. Raises InputError where it names one that does not work."""
+    """Return the sandbox of the configuration. Raises InputError if it does not work here."""
     return find_sandbox(config.sandbox, network=config.sandbox_network)
 
 
@@ -89,16 +89,20 @@ def workspace_agent(
     *,
     more: Sequence[Tool] = (),
     permissions: Permissions | None = None,
+    instructions: str = "",
 ) -> Agent:
-    """Return the agent of a workspace: all its own tools, `more` (of MCP servers), standing context and sub-agents.
+    """Return the agent of a workspace: its own tools, `more` tools, standing context and sub-agents.
 
-    The todo list of a thread lives in the engine's store. Sub-agents have neither the list nor what is volatile.
+    The todo list of a thread is in the engine's store. Sub-agents have neither the list nor the volatile context.
+    `instructions` replace the system text: they are sent with every request, and no thread stores them. Sub-agents keep
+    the system text.
     """
     todos = Todos(engine.threads)
-    standing = workspace_standing(config.workspace, todo=todos.source)
+    standing = replace(workspace_standing(config.workspace, todo=todos.source), instructions=instructions)
     standard = standard_tools(engine=engine, sandbox=sandbox_of(config), web=config.allows("fetch_url"))
     tools = (*standard, *more)
     setup = SubAgentSetup(
         engine=engine, model=model, tools=tools, config=config, standing=StandingContext(standing.stable)
     )
-    return Agent(engine, model, (*tools, todos.tool, *spawn_tools(setup)), config, standing, permissions)
+    own = replace(config, system="") if instructions else config
+    return Agent(engine, model, (*tools, todos.tool, *spawn_tools(setup)), own, standing, permissions)

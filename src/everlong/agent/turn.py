@@ -1,7 +1,7 @@
-"""The turn: ask the model, make its calls, ask again, until it has none. The same for user, event and sub-agent.
+"""A turn: ask the model, make its calls and ask again until it makes none. Users, events and sub-agents share it.
 
-Every request goes through `converse`, and every message is appended through the engine. Whatever ends a turn, every
-call in the thread has its result. Which turn runs when is decided in `agent`.
+Every request goes through `converse`, and every message is appended through the engine. However a turn ends, every
+call in the thread has a result. `agent` decides which turn runs when.
 """
 
 import json
@@ -16,18 +16,26 @@ from everlong.engine import Call, Engine, Failed, Finished, Model, converse, who
 from everlong.errors import BudgetImpossible, NotRecovered
 from everlong.wire import format_named
 
-__all__ = ["Turn"]
+__all__ = ["Saying", "Turn"]
 
 LONGEST_UNANSWERED = 6_000  # characters of earlier requests that are repeated
 
 
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """A message, and the name of its row: sending it again with the same name adds nothing."""
+
+    message: Message
+    name: str
+
+
 @dataclass(slots=True, kw_only=True)
 class Turn:
-    """A turn under way. `call` assembles the next call with the standing context as it is now.
+    """A running turn. `call` assembles the next call with the current standing context.
 
-    `take_pending` returns the messages that came meanwhile; with True, at the end of the turn, only those that no
-    other turn will answer. `unanswered` are the user's messages without an answer yet. The engine protects the last of
-    them; the earlier ones are repeated at the tail, because a summary made meanwhile may cover them.
+    `take_pending` returns the messages that arrived during the turn; with True, at the end of the turn, only those that
+    no other turn will answer. `unanswered` are the user's messages without an answer yet. The engine protects the last
+    one; the earlier ones are repeated at the tail, because a new summary may cover them.
     """
 
     engine: Engine
@@ -35,11 +43,13 @@ class Turn:
     thread: str
     context: CallContext
     call: Callable[[], Awaitable[Call]]
-    take_pending: Callable[[bool], History]
+    take_pending: Callable[[bool], "tuple[Saying, ...]"]
     unanswered: History
     report: Report
     most_steps: int
     most_tokens: int | None = None
+    #: A note at the end of the first request, which is not stored.
+    first_note: str = ""
     steps: int = 0
     tokens: int = 0
 
@@ -59,6 +69,8 @@ class Turn:
 
     async def _next_call(self) -> Call:
         call, earlier = await self.call(), [message.text for message in self.unanswered[:-1] if message.text]
+        if self.first_note and not self.steps:
+            call = replace(call, tail=(*call.tail, Message(Role.USER, (Text(self.first_note),))))
         if not earlier:
             return call
         text = "\n\n".join((self.context.words.unanswered, *earlier))
@@ -80,11 +92,14 @@ class Turn:
         return answer
 
     async def _enter_pending(self, *, last: bool) -> bool:
-        """Append the messages that came meanwhile; return whether there were any."""
-        messages = self.take_pending(last)
+        """Append the messages that arrived during the turn; return whether there were any."""
+        sayings = self.take_pending(last)
+        messages = tuple(one.message for one in sayings)
         if messages:
             self.unanswered = messages if last else (*self.unanswered, *messages)
-            await whole(self.engine.append(self.thread, messages))  # they wait nowhere else: they must not be lost
+            names = [one.name for one in sayings]
+            # nothing else holds these messages: an interrupt must not lose them
+            await whole(self.engine.append(self.thread, messages, ids=names))
             for message in messages:
                 self.report(Entered(message))
         return bool(messages)
@@ -97,7 +112,7 @@ class Turn:
         return None
 
     async def _conclude(self, limit: Reason) -> TurnEnded:
-        """Ask for a last answer in words, so that the work is not lost; calls that come nevertheless are not made."""
+        """Ask for a last answer without calls, so that the work is not lost. Calls that come anyway are not made."""
         words = self.context.words
         note = Message(Role.USER, (Text(words.limits[limit].format(steps=self.steps)),))
         call = await self._next_call()
@@ -110,7 +125,7 @@ class Turn:
 
 
 def _without_calls(call: Call, fmt: str) -> JsonText:
-    """Return the call's own fields of the body, and the ones that forbid calls."""
+    """Return the extra fields of the call's body, with those that forbid tool calls."""
     if not call.tools:
         return call.extra
     return json.dumps({**json.loads(call.extra or "{}"), **json.loads(format_named(fmt).tools.forbid)})

@@ -1,8 +1,8 @@
-"""The boundary of a workspace: which paths may be used, and how a file is opened so that the check stays true.
+"""The boundary of a workspace: which paths may be used, and how to open a file so that the check stays true.
 
-A path is resolved first, links and all, and must then lie in the workspace or in a folder that is allowed beside it.
-The resolved path is opened folder by folder, following no link: if one is put in the way between the check and the
-use, opening fails. Only regular files and folders are ever opened. Nothing else in the agent opens paths of a model.
+A path is first resolved with all its links, and must then be in the workspace or in another allowed folder. The
+resolved path is opened folder by folder without following links: if someone puts a link in the way after the check,
+opening fails. Only regular files and folders are opened. Nothing else in the agent opens a path that a model names.
 """
 
 import errno
@@ -32,13 +32,13 @@ __all__ = [
 
 LONGEST_SHOWN = 300  # characters of a path in a message
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-#: A pipe that took the place of a file must not make us wait, and a terminal must not become ours.
+#: If a pipe takes the place of a file, opening must not block. If a terminal does, it must not become ours.
 READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 CREATING = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 PROBLEMS = {
     errno.ENOENT: "there is no such file or folder",
-    errno.ENOTDIR: "a part of it is not a folder, or is a link",
-    errno.ELOOP: "a link stands in its way",
+    errno.ENOTDIR: "part of the path is not a folder, or is a link",
+    errno.ELOOP: "the path contains a link",
     errno.EACCES: "permission denied",
     errno.EPERM: "permission denied",
     errno.EISDIR: "it is a folder",
@@ -46,7 +46,7 @@ PROBLEMS = {
     errno.ENOSPC: "no space left on the device",
     errno.EROFS: "the file system is read-only",
 }
-SPECIAL = "it is no regular file (a device, a pipe or a socket)"
+SPECIAL = "it is not a regular file (it is a device, a pipe or a socket)"
 
 
 def inside(place: Place, path: str) -> Path:
@@ -66,7 +66,7 @@ def inside(place: Place, path: str) -> Path:
 
 
 def shown(place: Place, path: Path) -> str:
-    """Return a path as text: relative to the workspace where it lies in it. Control characters are escaped."""
+    """Return a path as text: relative to the workspace if it is inside. Control characters are escaped."""
     root = _real(place.workspace)
     return printable(str(path.relative_to(root)) if path.is_relative_to(root) else str(path))
 
@@ -90,9 +90,9 @@ def open_reading(place: Place, path: str) -> Iterator[BinaryIO]:
 
 
 def read_named(workspace: Path, allowed: tuple[Path, ...], path: str, most: int) -> bytes:
-    """Return the bytes of a file that a person names, within the same boundary as tools; at most so many.
+    """Return the bytes of a file that a person names, within the same boundary as tools and up to a limit.
 
-    Raises InputError if it may not be used, is not a regular file, cannot be read or is larger.
+    Raises InputError if it may not be used, is not a regular file, cannot be read or is too large.
     """
     place = Place(thread="", call="", workspace=workspace, allowed=allowed)
     with open_reading(place, path) as file:
@@ -115,7 +115,7 @@ def open_folder(place: Place, path: str) -> Iterator[int]:
 
 
 def replace_file(place: Place, path: str, content: bytes) -> bool:
-    """Write a whole file or nothing, with the folders it needs; return whether it is new. Its permissions stay."""
+    """Write a file, whole or not at all, and the folders it needs; return whether it is new. Its mode stays."""
     with _one_line(path), _parent(place, path, make=True) as (folder, name):
         mode = _mode_of(path, name, folder)
         temporary = f".{name[:100]}.{token_hex(6)}.tmp"
@@ -135,7 +135,7 @@ def replace_file(place: Place, path: str, content: bytes) -> bool:
 
 
 def remove_file(place: Place, path: str) -> None:
-    """Remove a file; one that is not there is removed already. Raises InputError where it may not be used."""
+    """Remove a file if it exists. Raises InputError if it may not be used."""
     with _one_line(path), _parent(place, path) as (folder, name), suppress(FileNotFoundError):
         if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             raise InputError(f"{_quoted(path)}: {_kind_problem(name, folder)}")
@@ -143,7 +143,7 @@ def remove_file(place: Place, path: str) -> None:
 
 
 def _mode_of(path: str, name: str, folder: int) -> int | None:
-    """Return the mode of the file that is there, None if none is. Raises InputError where it may not be replaced."""
+    """Return the mode of an existing file, None if there is none. Raises InputError if it may not be replaced."""
     try:
         mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     except FileNotFoundError:
@@ -163,16 +163,16 @@ def _kind_problem(name: str, folder: int) -> str:
 
 
 def _locate(place: Place, path: str) -> tuple[Path, tuple[str, ...], Path]:
-    """Return the root that a path lies in, the names that lead from there to it, and the whole real path."""
+    """Return the root that contains a path, the names from the root to it, and the resolved path."""
     if not path.strip():
         raise InputError("the path is empty")
     if "\0" in path:
-        raise InputError(f"{_quoted(path)}: a path has no NUL in it")
+        raise InputError(f"{_quoted(path)}: a path cannot contain a NUL character")
     workspace = _real(place.workspace)
     try:
         real = _real(workspace / path)
     except UnicodeEncodeError:
-        raise InputError(f"{_quoted(path)}: no file can have that name") from None
+        raise InputError(f"{_quoted(path)}: not a valid file name") from None
     except OSError as error:
         raise _problem(path, error) from error
     for root in (workspace, *map(_real, place.allowed)):
@@ -182,7 +182,7 @@ def _locate(place: Place, path: str) -> tuple[Path, tuple[str, ...], Path]:
 
 
 def _real(path: Path) -> Path:
-    """Follow every link as far as there is anything; a circle of links stays in the path, and cannot be opened."""
+    """Resolve all links. A circle of links stays in the path, and cannot be opened."""
     return Path(os.path.realpath(path))
 
 
@@ -227,7 +227,7 @@ def open_below(folder: int, name: str, *, file: bool = False) -> int | None:
 
 @contextmanager
 def _one_line(path: str) -> Iterator[None]:
-    """Turn what the system says about a path into an InputError of one line."""
+    """Turn an OSError about a path into an InputError of one line."""
     try:
         yield
     except OSError as error:

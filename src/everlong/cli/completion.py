@@ -1,7 +1,7 @@
 """What a shell completes when Tab is pressed: models, presets, sessions, providers, clients and policies.
 
-The shell asks the program itself (`everlong --completion bash` prints how). What goes wrong here is silence: a person
-who presses Tab wants names, and an error in the middle of a line helps nobody.
+The shell asks the program itself (`everlong --completion bash` prints how). Errors are silent: a person who presses Tab
+wants names, and an error message inside a line helps nobody.
 """
 
 import os
@@ -19,17 +19,17 @@ from everlong.errors import EverlongError
 
 __all__ = ["completion_script", "teach"]
 
-MOST = 200  # names that a shell gets; more nobody reads
-#: What a parameter takes by what its help calls it; the shell completes these itself.
+MOST = 200  # names that a shell gets; nobody reads more
+#: Metavars of paths, which the shell completes itself.
 _PATHS = {"FILE": "file", "OUT": "file", "PATH": "file", "DIR": "dir", "FOLDER": "dir"}
-TITLE = 60  # characters of a session's title beside its id
+TITLE = 60  # characters of a session's title next to its id
 
-#: Yields names, and what is said beside each.
+#: Yields names, each with a description.
 Names: TypeAlias = Callable[[click.Context], Iterator[tuple[str, str]]]
 
 
 def completion_script(program: click.Command, shell: str, variable: str) -> str:
-    """Return the script that a shell reads once to complete the names of the program; it asks by the variable."""
+    """Return the script that a shell reads once to complete the program's names; the variable asks the program."""
     kind = get_completion_class(shell)
     if kind is None:  # pragma: no cover - the option takes none but these
         raise click.UsageError(f"no shell {shell!r}")
@@ -38,7 +38,7 @@ def completion_script(program: click.Command, shell: str, variable: str) -> str:
 
 
 def teach(command: click.Command, name: str) -> None:
-    """Let the parameters of a command complete what they take; click asks each of them when Tab is pressed."""
+    """Let the parameters of a command complete their values; click asks each of them when Tab is pressed."""
     for parameter in command.params:
         spelt = next((one for one in (*parameter.opts, f"{name} {parameter.name}") if one in _NAMES), "")
         kind = _PATHS.get((parameter.metavar or "").strip("[]….").upper())
@@ -76,10 +76,13 @@ def _presets(_: click.Context) -> Iterator[tuple[str, str]]:
 
 
 def _threads(ctx: click.Context) -> Iterator[tuple[str, str]]:
-    from everlong.cli.sessions.options import session_store  # noqa: PLC0415
-    from everlong.store import default_store  # noqa: PLC0415
+    from everlong.store import default_store, open_store, store_path  # noqa: PLC0415
 
-    with session_store(ctx.params.get("store") or default_store(os.environ, sys.platform)) as store:
+    url = ctx.params.get("store") or default_store(os.environ, sys.platform)
+    path = store_path(url)
+    if path is not None and not path.exists():
+        return  # pressing Tab must not create a file
+    with open_store(url) as store:
         for thread in store.threads(archived=None, limit=MOST):
             yield thread.id, thread.title[:TITLE]
 
@@ -114,7 +117,7 @@ def _tariffs(_: click.Context) -> Iterator[tuple[str, str]]:
     return ((name, "") for name in TARIFFS)
 
 
-#: By the spelling of an option, the name of an argument, or the name of a command and its parameter.
+#: By the spelling of an option, the name of an argument, or the names of a command and its parameter.
 _NAMES: Mapping[str, Names] = {
     "--model": _models,
     "models name": _models,

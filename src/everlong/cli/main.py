@@ -2,21 +2,24 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import click
 
 from everlong import __version__
-from everlong.cli.groups import COMPLETING, CommandGroup, CommandRow
+from everlong.cli.groups import COMPLETING, CommandRow
+from everlong.cli.overview import Program
 from everlong.cli.terminal.streams import tolerate_encodings
 from everlong.cli.terminal.text import one_line
+from everlong.cli.words.english import ENGLISH
+from everlong.cli.words.wording import LANGUAGES
 from everlong.core import did_you_mean
 from everlong.errors import EverlongError
 
 __all__ = ["main", "program", "usage_line"]
 
 SHELLS = ("bash", "zsh", "fish")
-#: How click says what a number is, and how people do.
+#: Click's wording for a wrong number, and a plainer one.
 PLAIN = (
     (re.compile(r"is not a valid integer(?: range)?"), "is not a whole number"),
     (re.compile(r"is not in the range x>=(\S+?)\.?$"), r"is less than \1"),
@@ -24,48 +27,27 @@ PLAIN = (
 )
 NO_CHOICE = re.compile(r"'([^']*)' is not one of ")
 
-#: Every command: its name, where it is defined, and its line in `everlong --help`.
-COMMANDS = (
-    CommandRow("chat", "everlong.cli.commands.chat:chat_command", "Talk to the agent in the terminal.", reads=True),
-    CommandRow("count", "everlong.cli.commands.count:count_command", "Count the tokens of a conversation."),
+#: Every command by purpose, in the order of `everlong --help`. Those in `SILENT` read none of our variables.
+PURPOSES: Mapping[str, tuple[str, ...]] = {
+    "conversation": ("count", "inspect", "fit", "models"),
+    "talk": ("demo", "chat"),
+    "clients": ("wrap", "doctor", "serve"),
+    "sessions": ("sessions", "mcp"),
+    "measures": ("lab",),
+    "operation": ("keys", "worker", "jobs", "migrate"),
+}
+TEXTS = ENGLISH.texts["program"]
+SILENT = ("count",)
+COMMANDS = tuple(
     CommandRow(
-        "demo", "everlong.cli.commands.demo:demo_command", "Watch a conversation outgrow its window, and what is kept."
-    ),
-    CommandRow(
-        "doctor",
-        "everlong.cli.commands.doctor:doctor_command",
-        "Show what is there for a client, and what is missing.",
-        reads=True,
-    ),
-    CommandRow("fit", "everlong.cli.commands.fit:fit_command", "Bring a conversation under a budget of tokens."),
-    CommandRow(
-        "inspect", "everlong.cli.commands.inspect:inspect_command", "Show where the window of a conversation goes."
-    ),
-    CommandRow("lab", "everlong.cli.commands.lab:lab_command", "Measure what survives a cut.", reads=True),
-    CommandRow(
-        "mcp",
-        "everlong.cli.commands.mcp:mcp_command",
-        "Give your sessions to any MCP client: recall, search.",
-        reads=True,
-    ),
-    CommandRow(
-        "models", "everlong.cli.commands.models:models_command", "Show the window and prices of models.", reads=True
-    ),
-    CommandRow(
-        "serve",
-        "everlong.cli.commands.serve:serve_command",
-        "Serve the gateway: any client, one changed base URL.",
-        reads=True,
-    ),
-    CommandRow(
-        "sessions", "everlong.cli.commands.sessions:sessions_command", "Keep, find and mend conversations.", reads=True
-    ),
-    CommandRow(
-        "wrap",
-        "everlong.cli.commands.wrap:wrap_command",
-        "Start a client behind the gateway: claude, codex and others.",
-        reads=True,
-    ),
+        name,
+        f"everlong.cli.commands.{name}:{name}_command",
+        TEXTS[f"command_{name}"],
+        reads=name not in SILENT,
+        purpose=purpose,
+    )
+    for purpose, names in PURPOSES.items()
+    for name in names
 )
 
 
@@ -77,22 +59,37 @@ def _print_completion(ctx: click.Context, _: click.Parameter, shell: str | None)
         ctx.exit()
 
 
-@click.group(cls=CommandGroup, rows=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=Program,
+    rows=COMMANDS,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="everlong")
+@click.option(
+    "--lang",
+    "language",
+    type=click.Choice([language.code for language in LANGUAGES]),
+    expose_value=False,
+    help=TEXTS["option_lang"],
+)
 @click.option(
     "--completion",
     type=click.Choice(SHELLS),
     callback=_print_completion,
     is_eager=True,
     expose_value=False,
-    help='Print what completes names in this shell; eval "$(everlong --completion bash)" in its start-up file uses it.',
+    help=TEXTS["option_completion"],
 )
-def program() -> None:
-    """Keep conversations with language models inside their windows."""
+@click.pass_context
+def program(ctx: click.Context) -> None:
+    """Keep conversations with language models going past the context window."""
+    if ctx.invoked_subcommand is None and isinstance(ctx.command, Program):
+        click.echo(ctx.command.start(ctx))
 
 
 def usage_line(error: click.ClickException) -> str:
-    """Return what is wrong with the words of a command in one line, with what may have been meant.
+    """Return what is wrong with a command line in one line, with a suggestion if there is one.
 
     Example: everlong count: no such option '--modle'; did you mean --model? (everlong count --help)
     """

@@ -1,4 +1,4 @@
-"""The options by which a person says beforehand what the agent's tools may do; the same for `chat` and `serve`."""
+"""The options that say in advance what the agent's tools may do; the same for `chat` and `serve`."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -15,16 +15,24 @@ OPTIONS = (
         "--allow",
         multiple=True,
         metavar="PATTERN",
-        help='Allow what a pattern covers: "write:src/**", "shell:pytest *", fetch:HOST, tool:NAME; repeatable.',
+        help="Let tools do this without asking: 'write:src/**', 'shell:pytest *', fetch:HOST or tool:NAME; may be "
+        "repeated.",
     ),
-    click.option("--deny", multiple=True, metavar="PATTERN", help="Refuse what a pattern covers, whatever allows it."),
-    click.option("--policy", metavar="FILE", help="A TOML file with lists of patterns: allow and deny."),
-    click.option("--yes", is_flag=True, help="Allow everything that tools would ask for."),
     click.option(
-        "--sandbox", metavar="KIND", help="Where commands run: auto, namespaces, bubblewrap, landlock; off: as you."
+        "--deny",
+        multiple=True,
+        metavar="PATTERN",
+        help="Never let tools do this, even if --allow covers it; may be repeated.",
     ),
-    click.option("--no-sandbox", is_flag=True, help="The same as --sandbox off."),
-    click.option("--network", is_flag=True, help="Let commands in the sandbox use the network."),
+    click.option("--policy", metavar="FILE", help="Read patterns from the lists allow and deny in this TOML file."),
+    click.option("--yes", is_flag=True, help="Allow everything that tools ask for."),
+    click.option(
+        "--sandbox",
+        metavar="KIND",
+        help="The sandbox for shell commands: auto, namespaces, bubblewrap, landlock or off (default: auto).",
+    ),
+    click.option("--no-sandbox", is_flag=True, help="Run commands without a sandbox, as with --sandbox off."),
+    click.option("--network", is_flag=True, help="Let commands in the sandbox use the network (default: no)."),
 )
 
 
@@ -36,7 +44,7 @@ def permission_options(command: F) -> F:
 
 
 def sandbox_settings(kind: str | None, *, off: bool | None, network: bool | None) -> dict[str, Any]:
-    """Return the agent's settings that the options of the sandbox mean; None is: not said."""
+    """Return the agent's settings for the sandbox options; None means that an option was not given."""
     if off and kind not in (None, "off"):
-        raise InputError("--sandbox and --no-sandbox: which of the two?")
+        raise InputError(f"--sandbox {kind} and --no-sandbox contradict each other: use one of them")
     return {"sandbox": "off" if off else kind, "sandbox_network": network or None}

@@ -1,7 +1,7 @@
-"""Compression: pure steps that bring a history under a size, each reporting what it changed, and presets made of them.
+"""Compression: pure steps that bring a history under a size and report every change, and presets made of them.
 
-A step is one function in `steps`, a preset one value in `presets`; `compact` runs a preset on a draft. Nothing here does I/O,
-asks a model, or knows providers, threads or stores.
+A step is one function in `steps`, and a preset is one value in `presets`; `compact` runs a preset on a draft. Nothing
+here does I/O, calls a model, or knows about providers, threads or stores.
 """
 
 from typing import TYPE_CHECKING
@@ -33,24 +33,24 @@ if TYPE_CHECKING:
         preset_named as preset_named,
         unused_options as unused_options,
     )
-    from everlong.compress.steps.by_need import by_need as by_need
-    from everlong.compress.steps.call_arguments import call_arguments as call_arguments
+    from everlong.compress.steps.choice.by_need import by_need as by_need
+    from everlong.compress.steps.choice.newest import newest as newest
+    from everlong.compress.steps.choice.priority import priority as priority
+    from everlong.compress.steps.choice.tool_rounds import tool_rounds as tool_rounds
     from everlong.compress.steps.custom import Assembler as Assembler, Compressor as Compressor, step_from as step_from
-    from everlong.compress.steps.duplicates import duplicates as duplicates
-    from everlong.compress.steps.emergency import emergency as emergency, floor as floor
-    from everlong.compress.steps.hard_trim import hard_trim as hard_trim
-    from everlong.compress.steps.images import images as images
-    from everlong.compress.steps.json_tables import json_tables as json_tables
-    from everlong.compress.steps.long_messages import long_messages as long_messages
-    from everlong.compress.steps.long_task import long_task as long_task
-    from everlong.compress.steps.newest import newest as newest
-    from everlong.compress.steps.priority import priority as priority
-    from everlong.compress.steps.reasoning import reasoning as reasoning
-    from everlong.compress.steps.repeated_lines import repeated_lines as repeated_lines
-    from everlong.compress.steps.soft_trim import soft_trim as soft_trim
-    from everlong.compress.steps.superseded import superseded as superseded
-    from everlong.compress.steps.terminal import as_shown as as_shown, terminal as terminal
-    from everlong.compress.steps.tool_rounds import tool_rounds as tool_rounds
+    from everlong.compress.steps.emergency import emergency as emergency
+    from everlong.compress.steps.lossless.duplicates import duplicates as duplicates
+    from everlong.compress.steps.lossless.json_tables import json_tables as json_tables
+    from everlong.compress.steps.lossless.repeated_lines import repeated_lines as repeated_lines
+    from everlong.compress.steps.lossless.superseded import superseded as superseded
+    from everlong.compress.steps.lossless.terminal import as_shown as as_shown, terminal as terminal
+    from everlong.compress.steps.trims.call_arguments import call_arguments as call_arguments
+    from everlong.compress.steps.trims.hard_trim import hard_trim as hard_trim
+    from everlong.compress.steps.trims.images import images as images
+    from everlong.compress.steps.trims.long_messages import long_messages as long_messages
+    from everlong.compress.steps.trims.long_task import long_task as long_task
+    from everlong.compress.steps.trims.reasoning import reasoning as reasoning
+    from everlong.compress.steps.trims.soft_trim import soft_trim as soft_trim
     from everlong.compress.text.boundaries import Cut as Cut, cut_characters as cut_characters
     from everlong.compress.text.file_access import Use as Use, accesses as accesses, looks_failed as looks_failed
 else:
@@ -63,24 +63,24 @@ else:
             "pipeline": "arrive compact",
             "preset": "HistoryWindow Preset SummaryPolicy SummaryStyle",
             "presets": "PRESETS PRESET_NAMES PRESET_OPTIONS policy_of_style preset_named unused_options",
-            "steps.by_need": "by_need",
-            "steps.call_arguments": "call_arguments",
+            "steps.choice.by_need": "by_need",
+            "steps.trims.call_arguments": "call_arguments",
             "steps.custom": "Assembler Compressor step_from",
-            "steps.duplicates": "duplicates",
-            "steps.emergency": "emergency floor",
-            "steps.hard_trim": "hard_trim",
-            "steps.images": "images",
-            "steps.json_tables": "json_tables",
-            "steps.long_messages": "long_messages",
-            "steps.long_task": "long_task",
-            "steps.newest": "newest",
-            "steps.priority": "priority",
-            "steps.reasoning": "reasoning",
-            "steps.repeated_lines": "repeated_lines",
-            "steps.soft_trim": "soft_trim",
-            "steps.superseded": "superseded",
-            "steps.terminal": "as_shown terminal",
-            "steps.tool_rounds": "tool_rounds",
+            "steps.lossless.duplicates": "duplicates",
+            "steps.emergency": "emergency",
+            "steps.trims.hard_trim": "hard_trim",
+            "steps.trims.images": "images",
+            "steps.lossless.json_tables": "json_tables",
+            "steps.trims.long_messages": "long_messages",
+            "steps.trims.long_task": "long_task",
+            "steps.choice.newest": "newest",
+            "steps.choice.priority": "priority",
+            "steps.trims.reasoning": "reasoning",
+            "steps.lossless.repeated_lines": "repeated_lines",
+            "steps.trims.soft_trim": "soft_trim",
+            "steps.lossless.superseded": "superseded",
+            "steps.lossless.terminal": "as_shown terminal",
+            "steps.choice.tool_rounds": "tool_rounds",
             "text.boundaries": "Cut cut_characters",
             "text.file_access": "Use accesses looks_failed",
         },

@@ -1,6 +1,7 @@
-"""Texts of a draft that stay in place with their needed pieces: the draft without them, and with what was chosen.
+"""Abridge texts of a draft: each stays in place with only its needed pieces.
 
-Where a piece does not follow on the one before stands its line. The reference returns the whole text.
+A piece that does not directly follow the previous one begins with its line number. The reference returns the whole
+text.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,14 +18,14 @@ from everlong.relevance import Chunk
 
 __all__ = ["Abridgement"]
 
-SMALLEST_TRIMMED = 100  # tokens; below that the marker says as much as head and tail
-WIDE_CHARACTERS = 6  # a token has fewer in most texts: where to begin looking for the size that fits
+SMALLEST_TRIMMED = 100  # tokens; with fewer, head and tail say no more than the marker
+WIDE_CHARACTERS = 6  # characters per token, more than in most texts: the first guess for the size that fits
 TAIL_SHARE = 1 / 3
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text that is abridged, as it stands in the draft, and its reference."""
+    """A text to abridge, as it is in the draft, and its reference."""
 
     given: Abridged
     found: PlacedResult
@@ -32,7 +33,7 @@ class _Text:
 
 
 class Abridgement:
-    """The texts of a draft that are abridged. What was chosen of them is in a `Selection`."""
+    """The abridged texts of a draft. A `Selection` has the chosen pieces."""
 
     def __init__(self, draft: Draft, task: Task, cause: Cause, parts: Iterable[Abridged]) -> None:
         self._draft, self._task, self._cause = draft, task, cause
@@ -41,19 +42,19 @@ class Abridgement:
 
     @property
     def places(self) -> frozenset[Place]:
-        """Where they stand in the history."""
+        """The positions of the texts in the history."""
         return frozenset(text.given.place for text in self._texts)
 
     def emptied(self) -> Draft:
-        """Return the draft with nothing but a marker for each of them."""
+        """Return the draft with only a marker in place of each text."""
         return self._rewritten([self._change(text, []) for text in self._texts])
 
     def trim(self, part: Abridged) -> None:
-        """Let a text whose pieces are too large to choose among keep its head and tail."""
+        """Make a text keep its head and tail, because its pieces are too large to choose from."""
         self._trimmed[part.place] = part.least
 
     def filled(self, selection: Selection) -> Draft:
-        """Return the draft with what was chosen. What came to nearly all of a text is left whole."""
+        """Return the draft with the chosen pieces. A text that would not become smaller stays whole."""
         return self._rewritten([self._change(text, selection.pieces(text.given.place)) for text in self._texts])
 
     def _rewritten(self, changes: list[Change | None]) -> Draft:

@@ -1,9 +1,9 @@
-"""A request in the making: its messages, what was changed, and what steps may not touch.
+"""A request under construction: its messages, the changes so far, and what steps must not touch.
 
-A `Draft` starts as the history itself and is handed from step to step; each step returns a new one. Edits are
-recorded here and nowhere else, so every change has its message, reason, sizes and reference. A step never changes what
-is protected (system text, pins, the last user message, results the model has not read yet, the task): `Draft.open`
-lists what it may touch. What steps share to find rounds, and thoughts that must stay, is here too.
+A `Draft` starts as the history itself and passes from step to step; each step returns a new one. It records all edits,
+so every change has its message, reason, sizes and reference. A step never changes protected messages (system text,
+pins, the last user message, results the model has not read yet, the task); `Draft.open` lists the others. This module
+also finds rounds, and reasoning that must stay.
 """
 
 import re
@@ -18,6 +18,7 @@ from everlong.core import (
     Message,
     Protection,
     Reasoning,
+    Ref,
     Round,
     Step as MessageStep,
     last_user_index,
@@ -48,39 +49,41 @@ OURS = -1  # the `at` of a message that we added
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What the steps are to do: the target, whose tokens count, and what they may use."""
+    """What the steps have to do: the target, the counter, and what they may use.
 
-    #: Tokens that the messages may take after a compaction.
+    - `target`: the tokens that messages may have after a compaction; `limit`: the most they may have at all (0: the
+      target).
+    - `counter`, `model`, `window`: the token counter, the model's name, and its whole context window.
+    - `keeps_thinking`: whether the provider wants the reasoning of an open tool loop back unchanged.
+    - `pins`: the indexes of pinned messages.
+    - `recall`: the tool that returns the original of a reference; markers mention it only if there is one.
+    - `language`: the language of the text that steps add: "en" or "zh".
+    - `index`: the index of what left the window before; None if a step should make one.
+    - `reply`: the tokens kept free for the reply.
+    - `uncovered`: the index of the first message that no summary covers; None if no summaries are written.
+    - `keeps_task`: whether the task and the newest version of what the client repeats are protected.
+    - `newest`: how many of the newest messages stay; None to let the step decide.
+    """
+
     target: int
     counter: Counter
-    #: Tokens that the messages may take at all; 0: the target.
     limit: int = 0
-    #: The model's whole window; the documents' shares refer to it.
     window: int = 128_000
-    #: Whether the provider wants the thoughts of an open tool loop back as they were.
     keeps_thinking: bool = False
     model: str = ""
-    #: Indexes in the history that the user pinned.
     pins: frozenset[int] = frozenset()
-    #: The tool by which the model can ask for what is behind a reference; markers mention it only if there is one.
     recall: str = ""
-    #: Language of the words we add: "en" or "zh".
     language: str = "en"
-    #: The conversation's own index of what left the window before; grows. None: a step that needs one makes it.
     index: Index | None = None
-    #: Tokens kept free for the answer.
     reply: int = 0
-    #: Where summaries are written: the index in the history from which on no summary covers a message.
     uncovered: int | None = None
-    #: Whether the task, and the newest form of what the client sends again, are protected.
     keeps_task: bool = False
-    #: Exactly how many of the newest messages stay, whatever a step was set to; None: as it was set.
     newest: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A message as it would be sent, and the index it came from (`OURS` if we added it)."""
+    """A message as it would be sent, and its index in the history (`OURS` if we added it)."""
 
     at: int
     message: Message
@@ -89,7 +92,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """The request so far. `history` is what was given and never changes."""
+    """The request so far. `history` is the input and never changes."""
 
     history: History
     slots: tuple[Slot, ...]
@@ -98,16 +101,16 @@ class Draft:
     total: int = field(default=0)
 
     def open(self) -> Iterable[tuple[int, Slot]]:
-        """Yield (position, slot) of everything a step may touch, oldest first."""
+        """Yield (position, slot) of everything that a step may change, oldest first."""
         return ((n, slot) for n, slot in enumerate(self.slots) if slot.at != OURS and slot.at not in self.protected)
 
     @property
     def messages(self) -> History:
-        """What would be sent."""
+        """The messages that would be sent."""
         return tuple(slot.message for slot in self.slots)
 
     def with_messages(self, changes: Sequence[tuple[int, Message, int]], edits: Iterable[Edit]) -> "Draft":
-        """Return the draft with several slots changed at once: (position, message, tokens)."""
+        """Return the draft with several slots changed: (position, message, tokens)."""
         slots = list(self.slots)
         total = self.total
         for position, message, tokens in changes:
@@ -115,8 +118,13 @@ class Draft:
             slots[position] = Slot(slots[position].at, message, tokens)
         return replace(self, slots=tuple(slots), edits=(*self.edits, *edits), total=total)
 
-    def without(self, positions: Iterable[int], step: str, reason: str) -> "Draft":
-        """Return the draft without the slots at these positions; each is named by an edit with its reference."""
+    def without(
+        self, positions: Iterable[int], step: str, reason: str, ref: Callable[[int, Message], Ref] | None = None
+    ) -> "Draft":
+        """Return the draft without the slots at these positions, with an edit and a reference for each.
+
+        `ref` returns the reference of a message, if it is already known.
+        """
         gone = set(positions)
         edits = tuple(
             Edit(
@@ -126,7 +134,7 @@ class Draft:
                 reason=reason,
                 before=slot.tokens,
                 after=0,
-                ref=message_ref(self.history[slot.at]),
+                ref=message_ref(self.history[slot.at]) if ref is None else ref(slot.at, self.history[slot.at]),
             )
             for n, slot in enumerate(self.slots)
             if n in gone and slot.at != OURS
@@ -135,7 +143,7 @@ class Draft:
         return replace(self, slots=kept, edits=(*self.edits, *edits), total=sum(slot.tokens for slot in kept))
 
     def with_inserted(self, position: int, message: Message, tokens: int, edit: Edit) -> "Draft":
-        """Return the draft with a message of ours before `position`."""
+        """Return the draft with a new message before `position`."""
         slots = (*self.slots[:position], Slot(OURS, message, tokens), *self.slots[position:])
         return replace(self, slots=slots, edits=(*self.edits, edit), total=self.total + tokens)
 
@@ -144,7 +152,7 @@ Step: TypeAlias = Callable[[Draft, Task], Draft]
 
 
 def draft_of(history: Sequence[Message], task: Task) -> Draft:
-    """Return a draft that is the history as it is."""
+    """Return a draft of the unchanged history."""
     given = tuple(history)
     slots = tuple(Slot(at, message, task.counter.message(message)) for at, message in enumerate(given))
     guarded = protected(given, task.pins, keeps_task=task.keeps_task)
@@ -152,7 +160,7 @@ def draft_of(history: Sequence[Message], task: Task) -> Draft:
 
 
 def last_round_at(draft: Draft) -> int:
-    """Return the index in the history where the last round begins; past its end if no user spoke."""
+    """Return the index in the history where the last round begins; the history's length if there is no user message."""
     question = last_user_index(draft.history)
     return len(draft.history) if question is None else question
 
@@ -166,7 +174,7 @@ def rounds_in(draft: Draft) -> tuple[Round, ...]:
 
 
 def firm_steps(draft: Draft) -> frozenset[MessageStep]:
-    """Return the steps that stay, because something in them is protected or ours: a step stays or goes as a whole."""
+    """Return the steps that stay because a message in them is protected or ours. A step stays or goes as a whole."""
     return frozenset(
         step
         for step in steps_of(draft.messages)
@@ -179,12 +187,12 @@ def firm_tokens(draft: Draft) -> int:
     return sum(slot.tokens for step in firm_steps(draft) for slot in draft.slots[step.start : step.stop])
 
 
-#: Models that refuse a call that comes back without the thoughts that led to it, in whatever turn.
+#: Models that refuse a call without the reasoning that led to it, in any turn.
 WANTED_WITH_CALLS = re.compile(r"deepseek|kimi|moonshot|mimo", re.IGNORECASE)
 
 
 def bound_reasoning(draft: Draft, task: Task) -> frozenset[int]:
-    """Return the positions of messages that must keep their reasoning, whatever a step is set to.
+    """Return the positions of messages that must keep their reasoning, whatever the settings of a step are.
 
     Example, anthropic: user, thought + call, result (not read yet) -> {1}
     """

@@ -1,7 +1,7 @@
-"""Excerpts of what leaves the window: chosen down the ranking, verbatim, nothing that is sent anyway, within a budget.
+"""Excerpts of what leaves the window: the best-ranked chunks, verbatim, within a budget, without what is sent anyway.
 
-`Selection` chooses them and decides how they read, `background` frames them: background for the model to know, never an
-instruction to follow. Where they go is decided by the step that uses them.
+`Selection` chooses and formats them. `background` frames them as background for the model, never as an instruction. The
+step that uses them decides where they go.
 """
 
 from collections import defaultdict
@@ -18,6 +18,7 @@ from everlong.relevance import (
     Index,
     are_notes,
     argument_text,
+    asked_for,
     in_language,
     names_by_need,
     names_in,
@@ -26,14 +27,19 @@ from everlong.relevance import (
 )
 from everlong.tokens import Counter
 
-__all__ = ["Ledger", "Place", "Selection", "TalkQuotes", "background"]
+__all__ = ["QUOTED", "Ledger", "Place", "Selection", "TalkQuotes", "background", "mark_of"]
 
-#: Where a text stands in the history: the message, and which of its parts.
+#: The position of a text in the history: message index and part index.
 Place: TypeAlias = tuple[int, int]
 
 
+#: A name without its folder, the ledger line it goes to, and its tokens estimated by length: on an existing line, on a
+#: new one.
+PlacedName: TypeAlias = tuple[str, str, float, float]
+
+
 class TalkQuotes:
-    """The chunks of a talk as they read in an excerpt. `history` begins with the messages that the index holds."""
+    """Formats the chunks of a talk as excerpts. `history` begins with the messages in the index."""
 
     def __init__(self, history: History, index: Index, counter: Counter) -> None:
         self._history = history
@@ -42,13 +48,13 @@ class TalkQuotes:
         self._are_notes = are_notes(index)
 
     def cost(self, number: int, days: Container[str]) -> int:
-        """The tokens that a chunk adds to an excerpt that shows these days already."""
+        """Return the tokens that a chunk adds to an excerpt that already shows these days."""
         day = self.day(number)
         line = f"{self._line(number)}\n"
         return self._counter.text(line if not day or day in days else f"{day}\n{line}")
 
     def text(self, numbers: Iterable[int]) -> str:
-        """These chunks, in conversation order. Example: [2023-05-08]⏎Ann: I moved to Oslo.⏎Ben: When?"""
+        """Return these chunks as text, in conversation order. Example: [2023-05-08]⏎Ann: I moved to Oslo.⏎Ben: When?"""
         lines: list[str] = []
         shown = ""
         before = -1
@@ -64,7 +70,7 @@ class TalkQuotes:
         return "\n".join(lines)
 
     def day(self, number: int) -> str:
-        """The line that says when it was said; "" if that is not known or each is a note for itself."""
+        """Return the line with the date of a chunk; "" if it is unknown, or if the messages are notes."""
         time = self._history[self._chunks[number].at].time
         return f"[{time.date().isoformat()}]" if time and not self._are_notes else ""
 
@@ -74,35 +80,36 @@ class TalkQuotes:
 
 
 HEADER_TOKENS = 14  # the line that says where an excerpt comes from
-PIECE_TOKENS = 250  # of a usual piece: so much more than wanted may be taken
-GAP_TOKENS = 8  # the line between two pieces of a text that stands abridged
-SMALLEST_EXCERPT = 24  # tokens; below that the room is full
-SMALLEST_TURN = 8  # the same where people only talk
-MISSES = 60  # chunks in a row that did not fit before the room counts as full
-LOOKED_AT = 200_000  # characters of what is sent that excerpts are compared with
+PIECE_TOKENS = 250  # of a typical piece: a selection may exceed its size by this much
+GAP_TOKENS = 8  # the line between two pieces of an abridged text
+SMALLEST_EXCERPT = 24  # tokens; with less space left, the selection is full
+SMALLEST_TURN = 8  # the same for talk without tools
+MISSES = 60  # chunks in a row that do not fit; then the selection is full
+LOOKED_AT = 200_000  # characters of sent text that excerpts are compared with
 QUOTED = "> "
-MOST_NAMED = 1_500  # chunks whose names are thought of
-SHORTEST_NAME = 4  # tokens; with less room left the ledger is full
-NAME_CHARACTERS = 3.0  # characters of a name for each token, on the low side
-LEDGER_ATTEMPTS = 3  # the length of a name tells its tokens only roughly; one or two corrections fill the room
+MOST_NAMED = 1_500  # chunks whose names are considered
+SHORTEST_NAME = 4  # tokens; with less space left, the ledger is full
+NAME_CHARACTERS = 3.0  # characters per token of a name, a low estimate
+LEDGER_ATTEMPTS = 3  # estimates by length are rough; one or two corrections fill the space
 LEDGER_UNFILLED = 0.04
-LONGEST_REQUEST = 3  # chunks of one user message that are taken as its head
+MOST_ANSWERS = 6  # answers of an assistant that are tried
+LONGEST_REQUEST = 3  # chunks that count as the head of a user message
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Names by file, one line a file."""
+    """Names by file, one line per file."""
 
     text: str
     tokens: int
 
 
 class Selection:
-    """What was chosen so far from what is not sent. `chosen` is in order of choice.
+    """The excerpts chosen so far from what is not sent. `chosen` is in order of choice.
 
-    `sent` are the messages that are sent, as they will read, by their index in the history. `abridged` are the parts of
-    them that were taken out, by message and part: what is chosen of these stands there, `lacking` those whose excerpts
-    stand with all others.
+    `sent` are the messages that are sent, by their index in the history. `abridged` are parts of them whose text was
+    removed; pieces chosen from these stay in place. `lacking` are parts whose pieces go to the block with all other
+    excerpts.
     """
 
     def __init__(
@@ -124,21 +131,24 @@ class Selection:
         self._lines = _lines_sent(sent)
         self._known = set(names_in("\n".join(self._lines)))
         self._abridged = abridged
-        self._left = [n for n in ranked(index, history, self._known) if self._may_be_chosen(n, sent, lacking)]
+        self._query = {} if index.is_talk else query_of(history)
+        ranking = ranked(index, history, self._known, self._query)
+        self._left = [n for n in ranking.numbers if self._may_be_chosen(n, sent, lacking)]
+        self._answers = [n for n in ranking.answers if self._may_be_chosen(n, sent, lacking)]
         self._names_left: list[tuple[str, int]] | None = None
-        self._names_placed: list[tuple[str, str, float, float]] = []
-        self._reckoning = 1.0  # tokens of names by their length, for each that they really take
+        self._names_placed: list[PlacedName] = []
+        self._estimate_ratio = 1.0  # estimated tokens of names divided by their real tokens
         self._costs: dict[int, int] = {}
         self._taken: set[int] = set()
         self._days: set[str] = set()
 
     @property
     def is_talk(self) -> bool:
-        """Whether people only talked."""
+        """Whether the conversation is only talk, without tools."""
         return self._talk is not None
 
     def take_requests(self, room: int) -> None:
-        """The heads of what users asked: the first request, then the newest ones."""
+        """Choose the beginnings of user messages: the first, then the newest ones."""
         asked: dict[int, list[int]] = defaultdict(list)
         for number in sorted(self._left):
             if self._index.chunks[number].kind is ChunkKind.USER:
@@ -148,24 +158,48 @@ class Selection:
             chain.from_iterable(numbers[:LONGEST_REQUEST] for numbers in (first, *reversed(later))), room
         )
 
+    def take_asked(self, room: int) -> None:
+        """Choose the chunks with what an open question names literally, if only few have it."""
+        self.take(asked_for(self._index, self._history), room)
+
+    def take_answers(self, room: int) -> None:
+        """In a chat with an assistant, choose the answers that match best, each whole."""
+        answers: dict[int, list[int]] = {}
+        for number in self._answers:
+            answers.setdefault(self._index.chunks[number].at, []).append(number)
+        for numbers in islice(answers.values(), MOST_ANSWERS):
+            if self.tokens + sum(map(self._cost, numbers)) <= room:
+                for number in sorted(numbers):
+                    self._take(number, room)
+
     def take_needed(self, room: int) -> bool:
-        """Down the ranking, until the room is full. Whether anything was taken."""
+        """Choose down the ranking until the space is used. Returns whether anything was chosen."""
         before = len(self.chosen)
         self._take_in_order(self._left, room)
         return len(self.chosen) > before
 
     def take(self, numbers: Iterable[int], room: int) -> None:
-        """These, in their order, until the room is full; what is sent anyway is not quoted."""
+        """Choose these chunks in their order until the space is used. What is sent anyway is skipped."""
         may = set(self._left)
         self._take_in_order((number for number in numbers if number in may), room)
 
-    def take_of(self, place: Place, tokens: int) -> bool:
-        """Of an abridged part what is most needed, so many tokens or a little more; not if its pieces are too large."""
+    def by_need(self, numbers: Set[int]) -> list[int]:
+        """Return these chunks by need, most needed first, without those that are sent anyway."""
+        return [number for number in self._left if number in numbers]
+
+    def take_of(self, place: Place, tokens: int, *, ends: bool = False) -> bool:
+        """Choose the most needed pieces of an abridged part, about this many tokens; none if they cannot fill that.
+
+        With `ends`, its beginning and end come first. Returns whether pieces were chosen.
+        """
+        numbers = [number for number in self._left if self._place(number) == place]
+        if ends and numbers:
+            numbers = list(dict.fromkeys((min(numbers), max(numbers), *numbers)))
         chosen, left = list[int](), tokens
-        for number in self._left:
+        for number in numbers:
             if left <= 0:
                 break
-            size = self._cost(number) - GAP_TOKENS if self._place(number) == place else 0
+            size = self._cost(number) - GAP_TOKENS
             if 0 < size <= left + PIECE_TOKENS:
                 chosen.append(number)
                 left -= size
@@ -176,11 +210,11 @@ class Selection:
         return True
 
     def pieces(self, place: Place) -> list[Chunk]:
-        """What was chosen of an abridged part, in order."""
+        """Return the chosen pieces of an abridged part, in order."""
         return [self._index.chunks[number] for number in sorted(self.chosen) if self._place(number) == place]
 
     def give_back(self, tokens: int) -> None:
-        """Leave out what was chosen last, at least this much."""
+        """Remove what was chosen last, at least this many tokens."""
         while tokens > 0 and self.chosen:
             number = self.chosen.pop()
             self._taken.discard(number)
@@ -188,9 +222,9 @@ class Selection:
             tokens -= self._costs[number]
 
     def text(self, numbers: Sequence[int] = ()) -> str:
-        """The excerpts in conversation order, neighbours joined under one header; a path stands in full once.
+        """Return the excerpts in conversation order. Neighbours share a header, and each full path is written once.
 
-        `numbers` are what the messages are called, if not by their index in the history.
+        `numbers` are the numbers to show for messages, if not their index in the history.
         """
         if self._talk is not None:
             return self._talk.text(number for number in self.chosen if self._place(number) not in self._abridged)
@@ -210,76 +244,55 @@ class Selection:
         return "\n".join(lines)
 
     def exact_tokens(self) -> int:
-        """The tokens of the excerpts as they will read; `tokens` corrected, since joined ones share a header."""
+        """Return the exact tokens of the excerpts. This corrects `tokens`, because joined excerpts share a header."""
         self.tokens = self._counter.text(self.text()) + sum(map(self._cost_in_place, self.chosen))
         return self.tokens
 
     def _cost_in_place(self, number: int) -> int:
-        """The tokens of a piece that stands where it stood; one that follows on another needs no line between."""
+        """Return the tokens of a piece kept in its place; one that directly follows another needs no separator."""
         if self._place(number) not in self._abridged:
             return 0
         follows = number - 1 in self._taken and self._place(number - 1) == self._place(number)
         return self._costs[number] - (GAP_TOKENS if follows else 0)
 
     def ledger(self, room: int) -> Ledger:
-        """The names most likely needed of those that do not occur in what is sent."""
+        """Return the names most likely needed that do not occur in what is sent."""
         best = Ledger("", 0)
-        shown = self._shown()
+        names = _Once(self._names_beside(self._shown()))
         last = ""
         for _ in range(LEDGER_ATTEMPTS):
-            text, reckoned = self._names(room * self._reckoning, set(shown))
+            text, estimate = _named(names, room * self._estimate_ratio)
             ledger = Ledger(text, self._counter.text(text) if text else 0)
             if ledger.tokens <= room:
                 best = max(best, ledger, key=lambda tried: tried.tokens)
             if text in ("", last) or room * (1 - LEDGER_UNFILLED) <= ledger.tokens <= room:
                 break
             last = text
-            self._reckoning = 0.99 * reckoned / ledger.tokens
+            self._estimate_ratio = 0.99 * estimate / ledger.tokens
         return best
 
-    def _names(self, room: float, shown: set[str]) -> tuple[str, float]:
-        """One line a file or folder, as many names as `room` tokens hold by their length, and how many these are.
+    def _names_beside(self, shown: Container[str]) -> Iterator[PlacedName]:
+        """Return the names by need, without those that are shown."""
+        return (name for name in self._placed_names() if name[0] not in shown)
 
-        `shown` grows by them.
-        """
-        lines: dict[str, list[str]] = {}
-        used = 0.0
-        full = room - SHORTEST_NAME
-        for last, place, cost, cost_with_place in self._placed_names():
-            if used >= full:
-                break
-            if last in shown:
-                continue
-            names = lines.get(place)
-            price = cost if names is not None else cost_with_place
-            if used + price > room:
-                continue
-            shown.add(last)
-            if names is None:
-                lines[place] = [last]
-            else:
-                names.append(last)
-            used += price
-        return "\n".join(_ledger_line(place, names) for place, names in lines.items()), used
-
-    def _placed_names(self) -> Iterator[tuple[str, str, float, float]]:
-        """Each name without its folder, the line it goes to, and its tokens by length, without and with a new line."""
+    def _placed_names(self) -> Iterator[PlacedName]:
+        """Yield each name, most needed first."""
         if self._names_left is None:
             best = self._left[:MOST_NAMED]
-            self._names_left = names_by_need(self._index, best, query_of(self._history))
+            self._names_left = names_by_need(self._index, best, self._query)
         yield from self._names_placed
         for name, number in islice(self._names_left, len(self._names_placed), None):
             self._names_placed.append(self._placed(name, number))
             yield self._names_placed[-1]
 
-    def _placed(self, name: str, number: int) -> tuple[str, str, float, float]:
+    def _placed(self, name: str, number: int) -> PlacedName:
         folder, slash, last = name.rpartition("/")
         place = folder + slash or _file_name(self._index.chunks[number])
         cost = 1 + len(last) / NAME_CHARACTERS
         return last, place, cost, cost + 1 + len(place) / NAME_CHARACTERS
 
     def _shown(self) -> set[str]:
-        """The last parts of the names that are sent or quoted."""
+        """Return the names that are sent or quoted, each without its folder."""
         quoted = [name for number in self._taken for name in self._index.names(number)]
         taken = [self._index.chunks[number] for number in self._taken]
         headers = [shown for chunk in taken for shown in (chunk.path, chunk.label)]
@@ -337,8 +350,46 @@ class Selection:
         return size + (GAP_TOKENS if self._place(number) in self._abridged else HEADER_TOKENS)
 
 
+class _Once:
+    """A lazy iterator that can be read several times; only what is read is computed."""
+
+    def __init__(self, given: Iterator[PlacedName]) -> None:
+        self._given = given
+        self._known: list[PlacedName] = []
+
+    def __iter__(self) -> Iterator[PlacedName]:
+        yield from self._known
+        for name in self._given:
+            self._known.append(name)
+            yield name
+
+
+def _named(names: Iterable[PlacedName], room: float) -> tuple[str, float]:
+    """Return names, one line per file or folder, up to `room` tokens estimated by length, and these tokens."""
+    lines: dict[str, list[str]] = {}
+    shown: set[str] = set()
+    used = 0.0
+    full = room - SHORTEST_NAME
+    for last, place, cost, cost_with_place in names:
+        if used >= full:
+            break
+        if last in shown:
+            continue
+        listed = lines.get(place)
+        price = cost if listed is not None else cost_with_place
+        if used + price > room:
+            continue
+        shown.add(last)
+        if listed is None:
+            lines[place] = [last]
+        else:
+            listed.append(last)
+        used += price
+    return "\n".join(_ledger_line(place, listed) for place, listed in lines.items()), used
+
+
 def _ledger_line(path: str, names: list[str]) -> str:
-    """Example: src/app.py: readFile a1b2c3d"""
+    """Return a line of the ledger. Example: src/app.py: readFile a1b2c3d"""
     return ": ".join(said for said in (path, " ".join(names)) if said)
 
 
@@ -352,7 +403,10 @@ def _joins(one: Chunk, other: Chunk) -> bool:
 
 
 def _header(chunk: Chunk, name: int, path: str) -> str:
-    """Example: [12 read_file src/app.py line 41]; [11] before a call, which names its tool and file itself."""
+    """Return the header of an excerpt.
+
+    Example: [12 read_file src/app.py line 41]; only [11] for a call, which names its tool.
+    """
     if chunk.first_line == 0:
         return f"[{name}]"
     where = f" {path}" if path else ""
@@ -361,7 +415,7 @@ def _header(chunk: Chunk, name: int, path: str) -> str:
 
 
 def _lines_sent(sent: Mapping[int, Message]) -> set[str]:
-    """The lines that are sent anyway, newest messages first, as far as a bounded look goes."""
+    """Return the lines that are sent anyway, from the newest messages back, up to a bound."""
     lines: set[str] = set()
     looked = 0
     for at in sorted(sent, reverse=True):
@@ -369,7 +423,7 @@ def _lines_sent(sent: Mapping[int, Message]) -> set[str]:
             break
         for text in _texts(sent[at]):
             looked += len(text)
-            # A summary quotes what users asked: what stands there needs no excerpt.
+            # A summary quotes user messages with "> "; quoted lines need no excerpt.
             lines.update(line.strip().removeprefix(QUOTED) for line in text.split("\n"))
     return lines
 
@@ -406,10 +460,10 @@ WORDS = {
 def background(excerpts: str, names: str, task: Task) -> str:
     """Return excerpts and names in their frame. Equal content gives equal bytes.
 
-    The tag carries a hash of what it frames, lengthened until it does not occur inside: no text there can close it.
+    The tag contains a hash of its content, long enough not to occur inside, so that no text there can close it.
     """
     opening, naming, recalling = in_language(WORDS, task.language)
-    tag = f"background-{_mark(excerpts + names)}"
+    tag = f"background-{mark_of(excerpts + names)}"
     lines = [f"<{tag}>", opening]
     if task.recall:
         lines.append(recalling.format(tool=task.recall))
@@ -420,8 +474,8 @@ def background(excerpts: str, names: str, task: Task) -> str:
     return "\n".join([*lines, f"</{tag}>"])
 
 
-def _mark(inside: str) -> str:
-    """Hex digits that do not occur in the text, eight if possible; the same for the same text."""
+def mark_of(inside: str) -> str:
+    """Return hex digits that do not occur in the text, eight if possible. Equal texts give equal digits."""
     mark = ref_of(inside)[:SHORTEST_MARK]
     while mark in inside:
         mark += ref_of(mark + inside)

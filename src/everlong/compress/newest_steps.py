@@ -1,12 +1,13 @@
-"""Which steps stay messages at a compaction, and which of their texts are abridged.
+"""Choose which steps stay as messages in a compaction, and which of their texts are abridged.
 
-An abridged text stays in place with its needed parts. The newest steps always stand, at least three; older ones as far
-as the room for the newest goes. A small result stays whole. A large one keeps at least a quarter of its tokens wherever
-the room allows, the newest ones first. What was asked, said, thought and called stays as it is; only where there is no
-other way, long texts in the arguments of calls are described. Of older steps those with pictures stand first.
+An abridged text stays in place with its needed parts. The newest steps always stay, at least three; older ones as long
+as there is space, in a talk without tools only with the question that they answer. A small result stays whole. A large
+one keeps at least a quarter of its tokens if there is space, the newest first. Other text, reasoning and calls stay
+unchanged; only as a last resort, long texts in the arguments of calls are replaced by descriptions. Of the older steps,
+some with images stay too.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 
 from everlong.compress.draft import OURS, Draft, Step as DraftStep, Task
@@ -19,44 +20,49 @@ from everlong.core import Image, Part, Protection, Role, Step, Text, ToolCall, T
 __all__ = ["Abridged", "Standing", "before_newest", "has_results", "movable", "stand"]
 
 LEAST_STEPS = 3
-SMALL = 320  # tokens; what has no more stays whole
-LEAST_SHARE = 0.28  # of a large result stays: a quarter, and a little for lines that say nothing
-STUB_TOKENS = 50  # what an abridged text costs beside its parts
-LONGEST_ARGUMENT = 1_000  # characters, where arguments have to give way
-ROOMY = 0.4  # of the room for the newest; with less, excerpts serve better than parts of older steps in place
-MOST_SKIPPED = 3  # steps that are too large even abridged, before no older one is tried
-PICTURES_SHARE = 0.25  # of the room, for older steps with pictures
-MOST_PICTURED = 3  # older steps with pictures that are tried
-HELD = 2  # where not even a quarter of each fits, they get this part of the room: other work is needed too
+SMALL = 320  # tokens; a text with no more stays whole
+LEAST_SHARE = 0.28  # of a large result stays: a quarter, and a little for uninformative lines
+STUB_TOKENS = 50  # tokens of an abridged text besides its pieces
+LONGEST_ARGUMENT = 1_000  # characters; longer ones are described if arguments must be shortened
+ROOMY = 0.4  # of the space; if the newest get less, excerpts are better than abridged older steps
+LAST_EXCHANGE = 0.15  # of the space at most, for the exchange that a short last message refers to
+SHORT = 20  # tokens; such a message in a talk means little without what was said just before
+MOST_SKIPPED = 3  # steps that are too large even abridged; then no older one is tried
+PICTURES_SHARE = 0.25  # of the space, for older steps with images
+MOST_PICTURED = 3  # older steps with images that are tried
+UNREAD_SHARE = 0.5  # of the space, for unread results that are too large
+HELD = 2  # if not even a quarter of each fits, they get 1/HELD of the space: the rest is needed too
 
 
 @dataclass(frozen=True, slots=True)
 class Abridged:
-    """A part that stays with its needed pieces only: at least `least` tokens of them, of `tokens` of text.
+    """A part that keeps only its needed pieces: at least `least` of its `tokens`.
 
-    `place` is where it stands in the history, `part` its index in the message as it is now.
+    `place` is its position in the history, `part` its index in the current message.
     """
 
     place: Place
     part: int
     tokens: int
     least: int
-    #: Whether it is a result that comes in a user's role.
+    #: Whether it is a result in a user message.
     framed: bool = False
+    #: Whether the model has not read it yet. Then its beginning and end stay.
+    unread: bool = False
 
     @property
     def size(self) -> int:
-        """The tokens that it takes at least."""
+        """The least tokens that it takes."""
         return min(self.tokens, self.least + STUB_TOKENS)
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """The positions that leave, and what becomes of the others; `abridged` are the newest first."""
+    """The positions that leave, and what changes in the others. `abridged` has the newest first."""
 
     gone: tuple[int, ...]
     abridged: tuple[Abridged, ...]
-    #: Calls whose long arguments are described.
+    #: Calls whose long arguments are replaced by descriptions.
     described: tuple[Change, ...] = ()
 
 
@@ -74,7 +80,7 @@ class _Pieces:
         return self.tokens - sum(part.tokens for part in self.large)
 
     def fitted(self, most: int) -> tuple[Abridged, ...]:
-        """What has to be abridged for all of it to take `most` tokens, the oldest first to give way."""
+        """Return the parts to abridge so that the whole fits into `most` tokens; the oldest are abridged first."""
         size, chosen = self.tokens, list[Abridged]()
         for part in reversed(self.large):
             if size <= most:
@@ -84,23 +90,27 @@ class _Pieces:
         return tuple(chosen)
 
     def size(self, abridged: Iterable[Abridged]) -> int:
-        """The tokens of all of it with these abridged."""
+        """Return the tokens of the whole with these parts abridged."""
         return self.tokens - sum(part.tokens - part.size for part in abridged)
 
 
 def movable(draft: Draft, task: Task) -> int:
-    """Return the tokens of the target that what is protected leaves: what a compaction can use."""
+    """Return the tokens of the target that protected steps leave for a compaction to use."""
     firm = _firm(draft, steps_of(draft.messages))
     return task.target - sum(draft.slots[position].tokens for position in firm)
 
 
-def stand(draft: Draft, task: Task, newest: int) -> Standing:
-    """Return what stays of the steps if the newest ones may take `newest` tokens, or what they take at least."""
+def stand(draft: Draft, task: Task, newest: int, *, unread: Set[int] = frozenset()) -> Standing:
+    """Return which steps stay if the newest may take `newest` tokens, or their minimum.
+
+    `unread` are messages with unread results that cannot stay whole.
+    """
     steps = steps_of(draft.messages)
     firm = _firm(draft, steps)
     room = task.target - sum(draft.slots[position].tokens for position in firm)
     span = _newest_steps(draft, steps)
     last = _together(_pieces(draft, task, step, words=True) for step in span if step.start not in firm)
+    last = _sparing(last, unread, int(room * UNREAD_SHARE)) if unread else last
     changes: tuple[Change, ...] = ()
     if last.fixed > room:
         changes, saved = _described(draft, task, span, last.fixed - room)
@@ -111,12 +121,14 @@ def stand(draft: Draft, task: Task, newest: int) -> Standing:
     kept = firm | set(last.positions)
     left = min(newest, room) - last.size(abridged)
     skipped = 0
-    for step in reversed(steps):
+    units = [unit for unit in _units(draft, steps) if not any(step.start in kept for step in unit)]
+    if units and draft.slots[-1].tokens <= SHORT and not has_results(draft):
+        exchange = sum(draft.slots[position].tokens for step in units[-1] for position in range(step.start, step.stop))
+        left = max(left, min(int(room * LAST_EXCHANGE), exchange))
+    for unit in reversed(units):
         if left <= 0 or skipped > MOST_SKIPPED:
             break
-        if step.start in kept:
-            continue
-        piece = _pieces(draft, task, step)
+        piece = _together(_pieces(draft, task, step) for step in unit)
         cut = piece.fitted(left) if newest >= ROOMY * room else ()
         size = piece.size(cut)
         if size > left:
@@ -132,9 +144,9 @@ def stand(draft: Draft, task: Task, newest: int) -> Standing:
 
 
 def _with_pictures(draft: Draft, task: Task, steps: Sequence[Step], room: int) -> tuple[set[int], tuple[Abridged, ...]]:
-    """The newest of these steps that hold pictures, as far as their share of the room goes, and what is abridged.
+    """Return the newest of these steps with images that fit into their share, and what is abridged in them.
 
-    Words can be quoted after they left, pictures cannot.
+    Text can be quoted after it left the window, images cannot.
     """
     kept: set[int] = set()
     abridged: tuple[Abridged, ...] = ()
@@ -159,7 +171,7 @@ def _holds_pictures(draft: Draft, step: Step) -> bool:
 
 
 def _firm(draft: Draft, steps: Sequence[Step]) -> set[int]:
-    """The positions of the steps that stay because something in them is protected."""
+    """Return the positions of the steps that stay because something in them is protected."""
     return {
         position
         for step in steps
@@ -169,7 +181,7 @@ def _firm(draft: Draft, steps: Sequence[Step]) -> set[int]:
 
 
 def before_newest(step: DraftStep) -> DraftStep:
-    """Return the step, run on what stands before the newest steps only: these keep their words as long as they fit."""
+    """Return the step, limited to messages before the newest steps, which it leaves unchanged."""
 
     def spared(draft: Draft, task: Task) -> Draft:
         newest = _newest_steps(draft, steps_of(draft.messages))
@@ -181,16 +193,16 @@ def before_newest(step: DraftStep) -> DraftStep:
 
 
 def has_results(draft: Draft) -> bool:
-    """Return whether anything was called and answered, in whatever role; else people only talk."""
+    """Return whether any tool was used, with results in any role; otherwise the conversation is only talk."""
     return any(step.stop - step.start > 1 for step in steps_of(draft.messages)) or any(
         message.calls for message in draft.history
     )
 
 
 def _newest_steps(draft: Draft, steps: Sequence[Step]) -> tuple[Step, ...]:
-    """The newest steps that have to stand, with what users said between them.
+    """Return the newest steps that must stay, with the user messages between them.
 
-    Where people only talk these are the ones of the running round.
+    In a talk without tools, these are the steps of the current round.
     """
     talk = not has_results(draft)
     found = 0
@@ -205,8 +217,22 @@ def _newest_steps(draft: Draft, steps: Sequence[Step]) -> tuple[Step, ...]:
     return tuple(step for step in steps if draft.slots[step.start].message.role is not Role.SYSTEM)
 
 
+def _units(draft: Draft, steps: Sequence[Step]) -> list[tuple[Step, ...]]:
+    """Return the steps that stay or leave together: each alone, or in a talk each question with its answers."""
+    if has_results(draft):
+        return [(step,) for step in steps]
+    units: list[tuple[Step, ...]] = []
+    for step in steps:
+        answers = draft.slots[step.start].message.role is Role.ASSISTANT
+        if answers and units:
+            units[-1] += (step,)
+        else:
+            units.append((step,))
+    return units
+
+
 def _pieces(draft: Draft, task: Task, step: Step, *, words: bool = False) -> _Pieces:
-    """A step as it may be abridged: its results, and with `words` also what a user said."""
+    """Return a step and its parts that may be abridged: results, and with `words` also user texts."""
     positions = tuple(range(step.start, step.stop))
     results = draft.slots[step.start].message.role is Role.ASSISTANT
     large = [part for position in positions for part in _large(draft, task, position, results=results, words=words)]
@@ -214,7 +240,7 @@ def _pieces(draft: Draft, task: Task, step: Step, *, words: bool = False) -> _Pi
 
 
 def _together(pieces: Iterable[_Pieces]) -> _Pieces:
-    """Several steps as one, given the oldest first."""
+    """Return several steps as one. They are given oldest first."""
     found = tuple(pieces)
     positions = tuple(position for piece in found for position in piece.positions)
     return _Pieces(
@@ -238,20 +264,31 @@ def _large(draft: Draft, task: Task, position: int, *, results: bool, words: boo
 
 
 def _picture_tokens(part: Part, task: Task) -> int:
-    """The tokens of the pictures in a result: these cannot be abridged."""
+    """Return the tokens of the images in a result, which cannot be abridged."""
     content = part.content if isinstance(part, ToolResult) else ()
     return sum(task.counter.part(inner) for inner in content if isinstance(inner, Image))
 
 
+def _sparing(last: _Pieces, unread: Set[int], room: int) -> _Pieces:
+    """Return the pieces with `room` tokens for unread results: the largest are cut to a common size, others stay."""
+    cap = fair_cap([part.tokens for part in last.large if part.place[0] in unread], room)
+    spared = (
+        replace(part, least=max(part.least, cap), unread=True) if part.place[0] in unread else part
+        for part in last.large
+        if part.place[0] not in unread or part.tokens > cap
+    )
+    return replace(last, large=tuple(spared))
+
+
 def _within(last: _Pieces, room: int) -> tuple[Abridged, ...]:
-    """All of them abridged, to a common size where the room cannot hold a quarter of each."""
+    """Return all parts abridged, cut to a common size if there is no space for a quarter of each."""
     left = (room - last.fixed - STUB_TOKENS * len(last.large)) // HELD
     cap = fair_cap((part.least for part in last.large), left)
     return tuple(replace(part, least=min(part.least, cap)) for part in last.large)
 
 
 def _described(draft: Draft, task: Task, span: Sequence[Step], excess: int) -> tuple[tuple[Change, ...], int]:
-    """The calls that have to say their long arguments shorter, oldest first, and the tokens that saves."""
+    """Return the calls whose long arguments must be described, oldest first, and the tokens saved."""
     origins = Origins(draft)
     changes: list[Change] = []
     saved = 0

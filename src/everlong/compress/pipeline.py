@@ -1,8 +1,8 @@
 """Run the steps of a preset, at two moments: when a message arrives, and when the history is compacted.
 
-On arrival each message is shaped once, by itself alone, and keeps that form. A compaction runs the preset's steps in
-order until the target is reached; below them comes the preset's emergency, which fits or says in figures why nothing
-can.
+On arrival, each message is shaped once, independently of others, and keeps that form. A compaction runs the preset's
+steps in order until the target is reached. If they are not enough, the preset's emergency makes the draft fit, or
+raises an error with the sizes.
 """
 
 from dataclasses import replace
@@ -13,11 +13,11 @@ from everlong.core import Protection
 
 __all__ = ["arrive", "compact", "when_close"]
 
-CLOSE = 1.3  # a draft at most this many times the target may fit without losing anything
+CLOSE = 1.3  # a draft of at most this many times the target may fit without loss
 
 
 def arrive(draft: Draft, task: Task, preset: Preset) -> Draft:
-    """Return the draft with each message in its arrival form; unread results take theirs too."""
+    """Return the draft with each message in its arrival form, unread results included."""
     if not preset.arrival:
         return draft
     kept = {at: why for at, why in draft.protected.items() if why is not Protection.UNREAD}
@@ -28,7 +28,7 @@ def arrive(draft: Draft, task: Task, preset: Preset) -> Draft:
 
 
 def compact(draft: Draft, task: Task, preset: Preset) -> Draft:
-    """Return the draft brought under the target. Raises BudgetImpossible if nothing can."""
+    """Return the draft brought under the target. Raises BudgetImpossible if that is not possible."""
     for step in preset.steps:
         if draft.total <= task.target and not preset.every_call:
             return draft
@@ -41,7 +41,7 @@ def compact(draft: Draft, task: Task, preset: Preset) -> Draft:
 
 
 def when_close(step: Step) -> Step:
-    """Return the step, run only if it could make the difference: one that saves a tenth cannot save nine."""
+    """Return the step, run only if the draft is close enough to the target for the step to be enough."""
 
     def tried(draft: Draft, task: Task) -> Draft:
         return step(draft, task) if task.target < draft.total <= CLOSE * task.target else draft

@@ -1,6 +1,6 @@
-"""The values and laws of a conversation: messages, rounds, budgets, edits, compaction points, threads, events.
+"""The values of a conversation: messages, rounds, budgets, edits, compaction points, threads and events.
 
-Standard library only: no clock, no randomness, no I/O. Knows no provider, no store and no model.
+It uses only the standard library: no clock, no randomness, no I/O. It knows nothing about providers, stores or models.
 """
 
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from everlong.doors import open_door
 if TYPE_CHECKING:
     from everlong.core.arguments import (
         expect as expect,
+        expect_function as expect_function,
         expect_list as expect_list,
         expect_number as expect_number,
         expect_text as expect_text,
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
         clamp_reply as clamp_reply,
         reply_budget as reply_budget,
         session_budget as session_budget,
+        token_count as token_count,
     )
     from everlong.core.encoding import (
         Ref as Ref,
@@ -40,9 +42,11 @@ if TYPE_CHECKING:
         EventKind as EventKind,
         starts as starts,
     )
+    from everlong.core.imports import function_named as function_named
     from everlong.core.json_pieces import LARGE as LARGE, write_json as write_json
     from everlong.core.messages import (
         CallId as CallId,
+        Ending as Ending,
         History as History,
         Image as Image,
         Json as Json,
@@ -69,13 +73,20 @@ if TYPE_CHECKING:
         Action as Action,
         Edit as Edit,
         Entry as Entry,
+        Figures as Figures,
+        Gone as Gone,
         Point as Point,
         Recalled as Recalled,
+        Removal as Removal,
+        Restoration as Restoration,
         Withdrawal as Withdrawal,
+        leads as leads,
         messages_from as messages_from,
         view as view,
+        visible as visible,
     )
     from everlong.core.positions import Position as Position, positions_of as positions_of
+    from everlong.core.removals import going_with as going_with
     from everlong.core.rounds import (
         Protection as Protection,
         Round as Round,
@@ -97,24 +108,28 @@ if TYPE_CHECKING:
         Row as Row,
         Thread as Thread,
         opened as opened,
+        system_rows as system_rows,
     )
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "arguments": "expect expect_list expect_number expect_text",
-            "budget": "Budget SMALLEST_REPLY clamp_reply reply_budget session_budget",
+            "arguments": "expect expect_function expect_list expect_number expect_text",
+            "budget": "Budget SMALLEST_REPLY clamp_reply reply_budget session_budget token_count",
             "encoding": "Ref bytes_of decode encode encode_all message_ref original_in part_content part_ref ref_of",
             "events": "Event EventKind OUTCOMES STARTS starts",
             "json_pieces": "LARGE write_json",
-            "messages": "CallId History Image Json JsonObject JsonText Message Opaque Part Reasoning ResultPart Role Text "
-            "ToolCall ToolResult user_text",
+            "imports": "function_named",
+            "messages": "CallId Ending History Image Json JsonObject JsonText Message Opaque Part Reasoning ResultPart Role "
+            "Text ToolCall ToolResult user_text",
             "observations": "FrameKind frames_in is_framed said_by_users",
-            "points": "Action Edit Entry Point Recalled Withdrawal messages_from view",
+            "points": "Action Edit Entry Figures Gone Point Recalled Removal Restoration Withdrawal leads messages_from "
+            "view visible",
             "positions": "Position positions_of",
+            "removals": "going_with",
             "rounds": "Protection Round Step head_length last_user_index pairs_of protected rounds_of safe_cuts "
             "steps_of task_index",
             "suggestions": "did_you_mean nearest",
-            "threads": "Hit Opened Pin Row Thread opened",
+            "threads": "Hit Opened Pin Row Thread opened system_rows",
         },
     )

@@ -1,6 +1,6 @@
-"""Check what a caller passes to a public function: one line says which argument, what it must be, and what came.
+"""Check the arguments of public functions. An error says which argument is wrong, what it must be, and what it was.
 
-Only for arguments of the Python interface. What comes over a wire or from a file is checked where it is read.
+Only for the Python interface. Input from a wire or a file is checked where it is read.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,45 +8,53 @@ from types import NoneType
 
 from everlong.errors import InputError
 
-__all__ = ["expect", "expect_list", "expect_number", "expect_text"]
+__all__ = ["expect", "expect_function", "expect_list", "expect_number", "expect_text"]
 
 LONGEST_SHOWN = 40  # characters of a value that an error repeats
 NAMES: Mapping[type, str] = {NoneType: "None", list: "a list", dict: "a dict", tuple: "a tuple", bytes: "bytes"}
 
 
 def expect(name: str, value: object, kind: type | tuple[type, ...], what: str) -> None:
-    """Raise InputError unless the value is of that kind.
+    """Raise InputError unless the value is an instance of `kind`.
 
-    Example: expect("threads", "chat.db", Store, "a store") -> "threads must be a store, not the text 'chat.db'"
+    Example: expect("threads", "chat.db", Store, "a store") -> "threads must be a store, not the string 'chat.db'"
     """
     if not isinstance(value, kind):
         raise InputError(f"{name} must be {what}, not {_described(value)}")
 
 
-def expect_text(name: str, value: object, what: str = "a text") -> None:
-    """Raise InputError unless the value is a text."""
+def expect_text(name: str, value: object, what: str = "a string") -> None:
+    """Raise InputError unless the value is a string."""
     expect(name, value, str, what)
 
 
 def expect_number(name: str, value: object, what: str, *, least: int = 0) -> None:
-    """Raise InputError unless the value is a whole number, not below `least`. True and 5.0 are not."""
+    """Raise InputError unless the value is an int of at least `least`. True and 5.0 do not count."""
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise InputError(f"{name} must be {what}, a whole number from {least} on, not {_described(value)}")
+        raise InputError(f"{name} must be {what}, an integer of at least {least}, not {_described(value)}")
 
 
 def expect_list(name: str, value: object, what: str) -> None:
-    """Raise InputError unless the value has items: a text and a single dict are no lists."""
+    """Raise InputError unless the value is a list or another iterable. A string, bytes or a single dict is not."""
     if not isinstance(value, Iterable) or isinstance(value, str | bytes | Mapping):
         raise InputError(f"{name} must be {what}, not {_described(value)}")
 
 
-def _described(value: object) -> str:
-    """Return a value in words.
+def expect_function(name: str, value: object, what: str) -> None:
+    """Raise InputError unless the value is a function or another object to call. A class is not."""
+    if not callable(value) or isinstance(value, type):
+        raise InputError(f"{name} must be {what}, not {_described(value)}")
 
-    Example: "hello" -> "the text 'hello'"; 5 -> "5"; {"a": 1} -> "a dict"
+
+def _described(value: object) -> str:
+    """Return a value as error messages show it.
+
+    Example: "hello" -> "the string 'hello'"; 5 -> "5"; {"a": 1} -> "a dict"
     """
     if isinstance(value, str):
-        return f"the text {value[:LONGEST_SHOWN]!r}"
+        return f"the string {value[:LONGEST_SHOWN]!r}"
     if isinstance(value, int | float):
         return repr(value)[:LONGEST_SHOWN]
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     return NAMES.get(type(value)) or f"a {type(value).__name__}"

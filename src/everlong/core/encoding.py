@@ -1,8 +1,8 @@
-"""One stable text for every message, and back: what stores keep and hashes are taken of.
+"""Encode messages as stable text and decode them again. Stores keep this text, and references are hashes of it.
 
-The text is our own compact JSON, independent of any provider: empty fields are left out, keys have
-one order, so equal values give equal bytes. Lone surrogates survive (JSON escapes).
-A reference is a hash of these bytes.
+The text is our own compact JSON, independent of any provider. Empty fields are left out and keys have a fixed order, so
+equal values give equal bytes. Lone surrogates survive as JSON escapes. The reference of a message ignores its `model`
+and `ending`.
 """
 
 import json
@@ -43,21 +43,22 @@ __all__ = [
 ]
 
 FORMAT = "everlong"
-MANY = 1_000  # parts of a message
+MANY = 1_000  # parts; a message with more is encoded in pieces
 
 
-def encode(message: Message) -> str:
-    """The message as one line of JSON."""
+def encode(message: Message, *, marks: bool = True) -> str:
+    """Return a message as one line of JSON. Without `marks` (`model`, `ending`), equal messages give equal lines."""
     if _is_large(message.parts):
-        return b"".join(write_json(_fields(message), _write)).decode("ascii")
-    return json.dumps(_fields(message), separators=(",", ":"))
+        return b"".join(write_json(_fields(message, marks=marks), _write)).decode("ascii")
+    return json.dumps(_fields(message, marks=marks), separators=(",", ":"))
 
 
-def _fields(message: Message) -> JsonObject:
+def _fields(message: Message, *, marks: bool) -> JsonObject:
     fields: JsonObject = {"role": message.role.value, "parts": [_part_out(part) for part in message.parts]}
     if message.time is not None:
         fields["time"] = message.time.isoformat()
-    return fields | _filled(name=message.name, origin=message.origin, extra=message.extra)
+    fields |= _filled(name=message.name, origin=message.origin, extra=message.extra)
+    return fields | _filled(model=message.model, ending=message.ending) if marks else fields
 
 
 def _write(value: Json) -> bytes:
@@ -65,7 +66,7 @@ def _write(value: Json) -> bytes:
 
 
 def _is_large(parts: Sequence[Part]) -> bool:
-    """Whether writing them takes so long that others would wait."""
+    """Whether encoding these parts at once would block other threads for too long."""
     if len(parts) > MANY:
         return True
     for part in parts:
@@ -81,12 +82,12 @@ def _is_large(parts: Sequence[Part]) -> bool:
 
 
 def encode_all(messages: Sequence[Message]) -> str:
-    """Several messages, one a line."""
+    """Return several messages as JSON, one per line."""
     return "\n".join(encode(message) for message in messages)
 
 
 def decode(line: str) -> Message:
-    """What `encode` wrote."""
+    """Read what `encode` wrote."""
     try:
         fields = json.loads(line)
         time = fields.get("time")
@@ -97,6 +98,8 @@ def decode(line: str) -> Message:
             time=None if time is None else datetime.fromisoformat(time),
             origin=fields.get("origin", ""),
             extra=fields.get("extra", ""),
+            model=fields.get("model", ""),
+            ending=fields.get("ending", ""),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise WireError(f"not a message: {error}", fmt=FORMAT) from error
@@ -157,7 +160,7 @@ def _result_part_in(fields: dict[str, str]) -> ResultPart:
 
 
 def _text(fields: dict[str, str], key: str) -> str:
-    """The text under a key. Raises TypeError for anything else, which would only be noticed later."""
+    """Return the text under a key. Raises TypeError for other types, which would otherwise fail much later."""
     text = fields[key]
     if not isinstance(text, str):
         raise TypeError("not a text")
@@ -170,28 +173,28 @@ DIGEST_BYTES = 8  # 64 bits: one chance in a million of a clash at six million p
 
 
 def bytes_of(text: str) -> bytes:
-    """The bytes a text is hashed and returned as; lone surrogates survive."""
+    """Return the bytes of a text for hashing and storing. Lone surrogates survive."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def ref_of(content: str | bytes) -> Ref:
-    """The reference of a text or of bytes, 16 hex digits. Example: ref_of("") gives e4a6a0577479b2b4."""
+    """Return the reference of a text or of bytes: 16 hex digits. Example: ref_of("") -> e4a6a0577479b2b4"""
     data = bytes_of(content) if isinstance(content, str) else content
     return Ref(blake2b(data, digest_size=DIGEST_BYTES).hexdigest())
 
 
 def message_ref(message: Message) -> Ref:
-    """The reference of a whole message."""
+    """Return the reference of a whole message."""
     if not _is_large(message.parts):
-        return ref_of(encode(message))
+        return ref_of(encode(message, marks=False))
     digest = blake2b(digest_size=DIGEST_BYTES)
-    for piece in write_json(_fields(message), _write):
+    for piece in write_json(_fields(message, marks=False), _write):
         digest.update(piece)
     return Ref(digest.hexdigest())
 
 
 def part_content(part: Part) -> str:
-    """The original content that a reference to this part returns."""
+    """Return the original content that a reference to this part returns."""
     match part:
         case Text(text) | Reasoning(text):
             return text
@@ -206,12 +209,12 @@ def part_content(part: Part) -> str:
 
 
 def part_ref(part: Part) -> Ref:
-    """The reference of a part's content."""
+    """Return the reference of a part's content."""
     return ref_of(part_content(part))
 
 
 def original_in(message: Message, part: int | None, ref: str) -> bytes | None:
-    """Return the content of the message, of that part of it or inside it, that the reference names; None if none is."""
+    """Return the content that the reference names, in the message or in the given part; None if there is none."""
     for content in _contents(message, part):
         if ref_of(content) == Ref(ref):
             return bytes_of(content)
@@ -224,4 +227,4 @@ def _contents(message: Message, part: int | None) -> Iterator[str]:
         yield part_content(whole)
         if isinstance(whole, ToolResult):
             yield from map(part_content, whole.content)
-    yield encode(message)
+    yield encode(message, marks=False)

@@ -1,6 +1,6 @@
-"""Write JSON in bounded pieces: a writer lets no other thread run, and one giant text would stop all of them.
+"""Write JSON in bounded pieces: a JSON encoder blocks all other threads, and one giant text would block them for long.
 
-The pieces together are what the writer makes of the whole value.
+Joined, the pieces equal the encoder's output for the whole value.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,7 +9,7 @@ from everlong.core.messages import Json
 
 __all__ = ["LARGE", "write_json"]
 
-#: Characters of a text, or bytes of a value, from which it is read and written in pieces of that size.
+#: Longer texts (in characters) and values (in bytes) are read and written in pieces of this size.
 LARGE = 262_144
 
 Write = Callable[[Json], bytes]
@@ -18,7 +18,7 @@ Write = Callable[[Json], bytes]
 def write_json(
     value: Json, write: Write, *, comma: bytes = b",", colon: bytes = b":", ordered: bool = False
 ) -> Iterator[bytes]:
-    """Yield the JSON of a value. `write` writes what is small: a text up to `LARGE`, a name, a number."""
+    """Yield the JSON of a value. `write` encodes small values: a text of up to `LARGE` characters, a name, a number."""
     if isinstance(value, str):
         yield from _text(value, write)
     elif isinstance(value, list):
@@ -42,7 +42,7 @@ def write_json(
 
 
 def _text(text: str, write: Write) -> Iterator[bytes]:
-    """Yield a text piece by piece. Each sign is written by itself, so any cut will do."""
+    """Yield a text piece by piece. Each character is encoded independently, so the text can be cut anywhere."""
     if len(text) <= LARGE:
         yield write(text)
         return

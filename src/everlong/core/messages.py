@@ -1,17 +1,17 @@
-"""What a conversation is made of: messages, each a role and a tuple of parts.
+"""The parts of a conversation: messages, each with a role and a tuple of parts.
 
-Values only, frozen and hashable: equal content is an equal value, and nothing here has an
-identity (ids and order belong to the store). What a provider sends and we do not model travels
-in `extra`, so that rendering an untouched message gives back its JSON.
+All values are frozen and hashable, and equal content means equal values. Ids and order belong to the store. Fields of a
+provider that we do not model are kept in `extra`, so an untouched message is rendered as the same JSON.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
-from typing import NewType, TypeAlias
+from typing import Literal, NewType, TypeAlias
 
 __all__ = [
     "CallId",
+    "Ending",
     "History",
     "Image",
     "Json",
@@ -39,7 +39,7 @@ CallId = NewType("CallId", str)
 
 
 class Role(StrEnum):
-    """Who speaks. A tool message answers calls; it may also carry what the user said beside them."""
+    """The author of a message. A tool message contains tool results, and may also hold user text next to them."""
 
     SYSTEM = "system"
     USER = "user"
@@ -47,9 +47,14 @@ class Role(StrEnum):
     TOOL = "tool"
 
 
+#: Why an answer is incomplete: a person stopped it, the connection broke or the program died, it reached its length
+#: limit, or it has no text.
+Ending: TypeAlias = Literal["", "stopped", "broken off", "length", "empty"]
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Words."""
+    """A text part."""
 
     text: str
     extra: JsonText = ""
@@ -57,7 +62,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture: base64 `data` with its media type, or a `url` (or a provider's file id)."""
+    """An image part: base64 `data` with its media type, or a `url` (or a provider's file id)."""
 
     data: str = ""
     media_type: str = ""
@@ -68,7 +73,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call the model made. `arguments` is the JSON text as it came, valid or not."""
+    """A tool call by the model. `arguments` is the JSON text as it arrived, valid or not."""
 
     id: CallId
     name: str
@@ -78,7 +83,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """Thinking. With a `signature` the text is bound to what came before: whole or absent, never cut."""
+    """A reasoning part. With a `signature` the provider accepts it only whole, so it is sent whole or left out."""
 
     text: str
     signature: str = ""
@@ -87,7 +92,7 @@ class Reasoning:
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """Anything else a provider sends: carried along, never looked into. `body` is its JSON."""
+    """Any other part that a provider sends. It is passed through unread; `body` is its JSON."""
 
     kind: str
     body: JsonText
@@ -98,7 +103,7 @@ ResultPart: TypeAlias = Text | Image | Opaque
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool answered."""
+    """The result of a tool call. `call` is the id of the call; `failed` says whether the tool reported an error."""
 
     call: CallId
     content: tuple[ResultPart, ...]
@@ -108,7 +113,7 @@ class ToolResult:
 
     @property
     def text(self) -> str:
-        """All words of the result, blocks joined by a line end."""
+        """The text of the result, its blocks joined by newlines."""
         return "\n".join(part.text for part in self.content if isinstance(part, Text))
 
 
@@ -117,7 +122,11 @@ Part: TypeAlias = Text | Image | ToolCall | ToolResult | Reasoning | Opaque
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. `origin` names the wire format that `extra` (here and in the parts) belongs to."""
+    """One message: a role and a tuple of parts. Example: Message(Role.USER, (Text("hello"),))
+
+    `origin` names the wire format that the `extra` fields belong to. `model` and `ending` are for people only: they are
+    stored and shown, never sent to a provider, and not compared.
+    """
 
     role: Role
     parts: tuple[Part, ...]
@@ -125,24 +134,28 @@ class Message:
     time: datetime | None = None
     origin: str = ""
     extra: JsonText = ""
+    #: The model that gave this answer; "" if unknown.
+    model: str = field(default="", compare=False)
+    #: Why this answer is incomplete; "" if it is complete.
+    ending: Ending = field(default="", compare=False)
 
     def with_parts(self, parts: tuple[Part, ...]) -> "Message":
-        """The same message saying something else."""
+        """Return the same message with other parts."""
         return replace(self, parts=parts)
 
     @property
     def text(self) -> str:
-        """The words of the message itself: no calls, no results, no reasoning."""
+        """The text of the message, without calls, results and reasoning."""
         return "\n".join(part.text for part in self.parts if isinstance(part, Text))
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls this message makes."""
+        """The tool calls in this message."""
         return tuple(part for part in self.parts if isinstance(part, ToolCall))
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        """The results this message brings."""
+        """The tool results in this message."""
         return tuple(part for part in self.parts if isinstance(part, ToolResult))
 
 
@@ -150,5 +163,5 @@ History: TypeAlias = tuple[Message, ...]
 
 
 def user_text(message: Message) -> str:
-    """What the user says in it, also where it stands beside tool results; "" for anyone else."""
+    """Return what the user says in a message, including text next to tool results; "" for other roles."""
     return message.text if message.role in (Role.USER, Role.TOOL) else ""

@@ -1,10 +1,10 @@
-"""User messages that are not a user's words: results in a user's role, context that a client sends again, our own text.
+"""Recognise user messages that no user wrote: tool results, context that a client repeats, and our own text.
 
-Many agents have no tool role: they send what a tool answered as a user message in a frame of their own (`Observation:`,
-`<tool_response>`), and what they know of the workspace as another (the files of aider, the environment of codex). Each
-known frame is a row with a real sample. To take a user's words for a result is the worse mistake, so most rows count
-only right after an assistant's action, and a message that nobody acted before is always the user's. Only the beginning
-and the end of a text are looked at by patterns.
+Many agents have no tool role: they send a tool's result as a user message in a frame of their own (`Observation:`,
+`<tool_response>`), and what they know about the workspace in another (the files of aider, the environment of codex).
+Each known frame is a row with a real sample. Mistaking a user's words for a result is the worse error. So a result
+needs an assistant message before it, and frames that people also write need an action by the assistant or several
+repeats. Patterns look only at the beginning and the end of a text.
 """
 
 import re
@@ -18,34 +18,35 @@ from everlong.core.messages import Message, Role, Text, user_text
 __all__ = ["FRAMES", "Frame", "FrameKind", "Framed", "frames_in", "is_framed", "is_nudge", "said_by_users"]
 
 LOOKED_AT = 400  # characters at the beginning of a text, and as many at its end
-ACTION_LOOKED_AT = 800  # the same in what an assistant said: a thought comes before the action
-TELLING = 3  # so often a person does not begin a message with the same frame
-LONGEST_HEADER = 60  # characters of a first line that may be a frame nobody told us about
+ACTION_LOOKED_AT = 800  # the same for assistant messages: a thought comes before the action
+TELLING = 3  # a person does not begin this many messages with the same frame
+LONGEST_HEADER = 60  # characters of a first line that may be an unknown frame
 LONGEST_NUDGE = 40
 
 
 class FrameKind(StrEnum):
-    """What a user message in a frame is."""
+    """The kind of a user message that a program wrote."""
 
-    RESULT = "result"  # what an assistant's action brought
-    CONTEXT = "context"  # sent again by the client, in its newest form
-    RESTART = "restart"  # says that what stands before it was an example
+    RESULT = "result"  # the result of an assistant's action
+    CONTEXT = "context"  # repeated by the client; the newest version counts
+    RESTART = "restart"  # says that everything before it was an example
     OURS = "ours"  # a summary or excerpts of this conversation
 
 
 class Trust(StrEnum):
-    """When a result's frame counts. It always needs an assistant message before it."""
+    """When the frame of a result counts. All of them need an assistant message before them."""
 
-    ALONE = "alone"  # only programs write it
-    REPEATED = "repeated"  # after an action, or often in one conversation
-    ACTED = "acted"  # after an action only: people write it too
+    ALONE = "alone"  # always counts: only programs write it
+    REPEATED = "repeated"  # counts after an action, or if it is repeated
+    ACTED = "acted"  # counts only after an action: people write it too
 
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A frame: how a text in it begins, with which characters it can, and how it ends if that matters.
+    """A frame: `opening` and `closing` are patterns for its beginning and end.
 
-    One that may begin with anything is known by its end.
+    `starts` has the characters it can begin with. A frame without `starts` may begin with anything and is recognised by
+    its end.
     """
 
     name: str
@@ -59,14 +60,14 @@ class Frame:
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """A user message in a frame. `name` is the frame's; a result has the index of what the assistant did before it."""
+    """A user message in a frame. `name` names the frame; `answers` is the index of the assistant message it answers."""
 
     kind: FrameKind
     name: str
     answers: int = -1
 
 
-CLOSED = r"</[\w:.-]+>\s*\Z"  # nothing is said after the last element
+CLOSED = r"</[\w:.-]+>\s*\Z"  # nothing follows the last element
 CONTEXT_TAGS = (
     "environment_details|environment_context|user_instructions|system-reminder|system_reminder|user_info|project_layout|"
     "additional_data|attached_files|open_and_recently_viewed_files|git_status|permissions instructions"
@@ -74,8 +75,14 @@ CONTEXT_TAGS = (
 
 #: The order matters: the first that matches decides.
 FRAMES: tuple[Frame, ...] = (
-    Frame("summary", FrameKind.OURS, "<", r"<(?:background|summary)-[0-9a-f]{8,}>", "<background-0123abcd>\nQuoted …"),
-    # What clients send again.
+    Frame(
+        "summary",
+        FrameKind.OURS,
+        "<",
+        r"<(?:background|summary|wishes)-[0-9a-f]{8,}>",
+        "<background-0123abcd>\nQuoted …",
+    ),
+    # Context that clients repeat.
     Frame(
         "aider files",
         FrameKind.CONTEXT,
@@ -261,8 +268,8 @@ FRAMES: tuple[Frame, ...] = (
 )
 
 OURS = re.compile(rf"\s*{FRAMES[0].opening}")
-#: For each character that a frame may begin with, all openings that do; the name of the group tells which frame it is.
-#: Most messages of people begin with none of them and cost no more than a look.
+#: For each first character, one pattern with the openings of all frames that begin with it; the group name tells which
+#: frame matched. Most messages by people begin with none of these characters and cost one dictionary lookup.
 STARTS = "".join(sorted({start for frame in FRAMES for start in frame.starts}))
 OPENINGS = {
     start: re.compile(
@@ -270,16 +277,16 @@ OPENINGS = {
     )
     for start in STARTS
 }
-#: Those that are known by their end, and the last character of all of them.
+#: Frames recognised by their end, and the last character that they all share.
 ENDED = [number for number, frame in enumerate(FRAMES) if not frame.starts]
 LAST = "$"
 CLOSINGS = {number: re.compile(frame.closing) for number, frame in enumerate(FRAMES) if frame.closing}
-#: A user speaks inside a frame of the client: answers, feedback, the task itself.
+#: A user's words inside a client's frame: answers, feedback, the task itself.
 USER_SPEAKS = re.compile(r"<(?:feedback|answer|user_message|user_query|user_feedback|task)>")
-#: smolagents puts the next task behind the last result, in one message when it is sent; it may be long.
+#: smolagents sends the next task in one message with the last result, after it; the task may be long.
 NEXT_TASK = "\nNew task:\n"
 
-#: What an assistant writes that acts without a tool role.
+#: How an assistant's text calls a tool when there is no tool role.
 ACTION = re.compile(
     r"^[*_#\s]{0,4}(?:Thoughts?|Action|Action Input|思考|行动)\**(?: \d+)?\s{0,3}[:：]"
     r"|<end_code>|^<code>|^Calling tools:\s*\n\["
@@ -289,10 +296,10 @@ ACTION = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 
-ACTIONS_INSIDE = ("\nAction:", "\nThought:", "<tool_call>", "<function=")  # between long thoughts and long arguments
-COMMON_ACTIONS = ("Thought:", "Action:", "THOUGHT:", "<tool_call>", "<code>")  # a look instead of a search
+ACTIONS_INSIDE = ("\nAction:", "\nThought:", "<tool_call>", "<function=")  # after long thoughts, before long arguments
+COMMON_ACTIONS = ("Thought:", "Action:", "THOUGHT:", "<tool_call>", "<code>")  # cheap check before the search
 
-#: Words of a message that only says to go on.
+#: Words of a message that only says to continue.
 NUDGES = re.compile(
     r"(?:(?:yes|y|yep|yeah|ok|okay|k|sure|right|correct|good|great|fine|perfect|nice|cool|thanks?|you|please|continue|go|on"
     r"|ahead|proceed|next|more|again|do|it|that|this|now|keep|going|carry|out|resume|retry|try|and|the|plan|sounds|looks"
@@ -304,12 +311,12 @@ NUDGE_ZH = re.compile(
 
 
 def is_framed(text: str) -> bool:
-    """Whether we added a text to a conversation, rather than a person or a model."""
+    """Return whether Everlong added this text to the conversation."""
     return OURS.match(text) is not None
 
 
 def is_nudge(message: Message) -> bool:
-    """Whether a user message only says to go on. Example: "Yes, please continue." """
+    """Whether a user message only says to continue. Example: "Yes, please continue." """
     text = message.text.strip()
     if not text or len(text) > LONGEST_NUDGE or any(not isinstance(part, Text) for part in message.parts):
         return False
@@ -317,12 +324,12 @@ def is_nudge(message: Message) -> bool:
 
 
 def frames_in(messages: Sequence[Message]) -> dict[int, Framed]:
-    """Index -> frame, for the user messages that are not a user's words.
+    """Return index -> frame for the user messages that a program wrote.
 
     Example: user, assistant "Thought: …⏎Action: …", user "Observation: 42" -> {2: a result that answers 1}
     """
     found: dict[int, Framed] = {}
-    waiting: defaultdict[str, list[tuple[int, int, Trust]]] = defaultdict(list)  # name -> places that need more
+    waiting: defaultdict[str, list[tuple[int, int, Trust]]] = defaultdict(list)  # name -> candidates that need repeats
     before = -1  # the last message that is neither system text nor in a frame
     for at, message in enumerate(messages):
         if message.role is Role.SYSTEM:
@@ -348,7 +355,7 @@ def frames_in(messages: Sequence[Message]) -> dict[int, Framed]:
 
 
 def said_by_users(messages: Sequence[Message]) -> Iterator[str]:
-    """What users said, the newest first, also beside results; not what a tool, a client or we wrote in their role."""
+    """Yield the texts that users wrote, newest first, without user messages by tools, clients or Everlong."""
     frames = frames_in(messages)
     for at in range(len(messages) - 1, -1, -1):
         text = user_text(messages[at])
@@ -359,7 +366,7 @@ def said_by_users(messages: Sequence[Message]) -> Iterator[str]:
 def _repeated(
     messages: Sequence[Message], found: dict[int, Framed], waiting: dict[str, list[tuple[int, int, Trust]]]
 ) -> None:
-    """Add what is a result because the same frame comes again and again."""
+    """Add the messages that count as results because the same frame is repeated."""
     known = Counter(framed.name for framed in found.values())
     for name, places in waiting.items():
         if len(places) + known[name] < TELLING:
@@ -373,7 +380,7 @@ NAMES = frozenset(frame.name for frame in FRAMES)
 
 
 def _frame_of(message: Message) -> Frame | str | None:
-    """The frame of a user message; the first line where that could be a frame that nobody told us about."""
+    """Return the frame of a user message, or its first line if that may be an unknown frame."""
     parts = message.parts
     if len(parts) == 1 and isinstance(parts[0], Text):
         frame = _frame_of_text(parts[0].text)
@@ -393,6 +400,14 @@ def _frame_of(message: Message) -> Frame | str | None:
 
 
 def _frame_of_text(text: str) -> Frame | str | None:
+    start = text[:1]
+    if (
+        start not in OPENINGS
+        and not start.isspace()
+        and text[-1:] != LAST
+        and text.find("\n", 0, LONGEST_HEADER + 1) < 0
+    ):
+        return None  # true for nearly every message by a person
     head = text[:LOOKED_AT].lstrip()
     openings = OPENINGS.get(head[:1])
     found = openings.match(head) if openings is not None else None
@@ -409,7 +424,7 @@ def _frame_of_text(text: str) -> Frame | str | None:
 
 
 def _header(head: str) -> str | None:
-    """The first line, numbers aside, if it could be a frame that nobody told us about."""
+    """Return the first line, with each number as 0, if it may be an unknown frame."""
     end = head.find("\n", 0, LONGEST_HEADER + 1)
     line = head[:end].rstrip() if end > 0 else ""
     sided = (line[:1], line[-1:]) in (("[", "]"), ("<", ">"))
@@ -423,7 +438,7 @@ def _user_speaks(text: str) -> bool:
 
 
 def _acts(message: Message) -> bool:
-    """Whether an assistant message asks for something to be done, with a call or in words that a client reads."""
+    """Whether an assistant message calls a tool, with a tool call or in text that a client parses."""
     if message.calls:
         return True
     text = message.text

@@ -1,4 +1,4 @@
-"""Where the messages that are sent stand in the history that they come from."""
+"""Find the position of each sent message in the history."""
 
 from bisect import bisect_left
 from collections.abc import Callable, Hashable, Sequence
@@ -11,7 +11,7 @@ __all__ = ["Position", "positions_of"]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a message that is sent stands in the history; `moved` if it stands in another order there."""
+    """The position of a sent message in the history. `moved` means that the order differs."""
 
     at: int
     moved: bool = False
@@ -20,11 +20,11 @@ class Position:
 def positions_of(
     sent: Sequence[Message], history: Sequence[Message], key: Callable[[Message], Hashable] = lambda message: message
 ) -> list[Position | None]:
-    """Return the position of each message that is sent; None for one that was changed or added.
+    """Return the position of each sent message in the history; None if it was changed or added.
 
-    Messages are left out and keep their order. So equal ones are told apart from the end: what was said last is always
-    sent. `key` says what makes two messages the same; with `id` only one and the same object is.
-    Example: sent [b, x, c] of [a, b, c] -> [1, None, 2]
+    Messages keep their order when some are left out, so equal ones are matched from the end: the newest are always
+    sent. `key` defines when two messages are the same; with `id` only the same object is. Example: sent [b, x, c] of
+    [a, b, c] -> [1, None, 2]
     """
     places: dict[Hashable, list[int]] | None = None
     found: list[Position | None] = []

@@ -1,11 +1,10 @@
-"""Where a history may be cut.
+"""Find where a history may be cut.
 
-Owns the pairing of calls and results: a result belongs to the nearest call before it that has its
-id (some servers count ids from zero in every turn). A history is rounds (from one user message to
-the next) made of steps (an assistant message with the results of its calls). A result that comes in a
-user's role belongs to the step that it answers and begins no round. Steps and rounds are
-the only units of cutting; no other module compares call ids to decide a cut. `protected` says which
-messages law 4 keeps; no other module decides that.
+This module pairs calls with results: a result belongs to the nearest earlier call with its id (some servers count ids
+from zero in every turn). A history consists of rounds (from one user message to the next), and a round of steps (an
+assistant message with the results of its calls). A result in the user role belongs to the step that it answers and
+begins no round. Histories are cut only between steps or rounds; no other module compares call ids to decide a cut. Only
+`protected` decides which messages law 4 keeps.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -42,7 +41,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Messages `start` to `stop` (exclusive) that stay or go together."""
+    """The messages `start` to `stop` (exclusive), which stay or go together."""
 
     start: int
     stop: int
@@ -50,7 +49,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """A user message and all that follows it up to the next one; the first may lack its user message."""
+    """A user message and everything after it up to the next one. The first round may lack its user message."""
 
     start: int
     stop: int
@@ -58,7 +57,7 @@ class Round:
 
 
 def pairs_of(messages: Sequence[Message]) -> tuple[Pair, ...]:
-    """Each result that has a call before it, in order of the results.
+    """Return the pairs of calls and results, in order of the results. Results without an earlier call are left out.
 
     Example: user, calls(a, b), result(b), result(a), result(x) -> a and b paired, x not.
     """
@@ -76,9 +75,9 @@ def pairs_of(messages: Sequence[Message]) -> tuple[Pair, ...]:
 
 
 def safe_cuts(messages: Sequence[Message]) -> tuple[int, ...]:
-    """Indexes i such that no call or action stands before i with a result at or after it; 0 and the end included.
+    """Return the indexes where a history can be divided without separating a call from its result.
 
-    Example: user, call 1, result 1, user -> (0, 1, 3, 4)
+    0 and the end are included. Example: user, call 1, result 1, user -> (0, 1, 3, 4)
     """
     return _safe_cuts(messages, frames_in(messages))
 
@@ -101,7 +100,7 @@ def _safe_cuts(messages: Sequence[Message], frames: Mapping[int, Framed]) -> tup
 
 
 def steps_of(messages: Sequence[Message]) -> tuple[Step, ...]:
-    """The history as its smallest pieces that can stay or go alone."""
+    """Return the history as steps: the smallest pieces that can stay or go alone."""
     return _steps(messages, frames_in(messages))
 
 
@@ -110,7 +109,7 @@ def _steps(messages: Sequence[Message], frames: Mapping[int, Framed]) -> tuple[S
 
 
 def head_length(messages: Sequence[Message]) -> int:
-    """How many system messages stand at the very front."""
+    """Return the number of leading system messages."""
     for at, message in enumerate(messages):
         if message.role is not Role.SYSTEM:
             return at
@@ -118,7 +117,7 @@ def head_length(messages: Sequence[Message]) -> int:
 
 
 def rounds_of(messages: Sequence[Message], ours: Container[int] = ()) -> tuple[Round, ...]:
-    """Everything after the leading system messages, as rounds. What stands at `ours` begins none.
+    """Return everything after the leading system messages as rounds. Messages at the indexes `ours` begin no round.
 
     Example: system, user, call, result, assistant, user -> rounds [1, 5) and [5, 6)
     """
@@ -135,9 +134,9 @@ def rounds_of(messages: Sequence[Message], ours: Container[int] = ()) -> tuple[R
 
 
 def last_user_index(messages: Sequence[Message]) -> int | None:
-    """Where the last words of a user stand, or None if nobody asked anything.
+    """Return the index of the last message that a user wrote, or None.
 
-    Where every user message is a result or context, the last of them counts.
+    If every user message is a tool result or context, the last of them counts.
     """
     return _last_user(messages, frames_in(messages))
 
@@ -153,7 +152,7 @@ def _last_user(messages: Sequence[Message], frames: Mapping[int, Framed]) -> int
 
 
 class Protection(StrEnum):
-    """Why a message stays: byte for byte, and the task or context shortened in place where it is too large."""
+    """Why a message stays. Most stay byte for byte; the task and context may be shortened if they are too large."""
 
     SYSTEM = "system text"
     ASKED = "last user message"
@@ -166,11 +165,11 @@ class Protection(StrEnum):
 def protected(
     messages: Sequence[Message], pins: Sequence[int] | frozenset[int] = (), *, keeps_task: bool = True
 ) -> dict[int, Protection]:
-    """Index -> reason, for system text wherever it stands, the last user message, unread results, pins and the task.
+    """Return which messages must stay and why: system text, the last user message, unread results, pins, the task.
 
-    A result is unread until an assistant message follows it. The task is the first user message; and where the last
-    one only says to go on, also the newest that says more. The newest form of what a client sends again stays too.
-    Without `keeps_task` these two are not named.
+    A result is unread until an assistant message follows it. The task is the first user message and, if the last one
+    only says to continue, also the newest one that says more. The newest version of what a client sends repeatedly
+    stays too. Without `keeps_task`, neither the task nor this context is protected.
     Example: system, user, call, result -> {0: SYSTEM, 1: ASKED, 3: UNREAD}
     """
     frames = frames_in(messages)
@@ -195,7 +194,7 @@ def protected(
 def _tasks(
     messages: Sequence[Message], frames: Mapping[int, Framed], asked: int | None, pins: Container[int]
 ) -> list[int]:
-    """Where the conversation's task stands, and what a last message that only says to go on refers to."""
+    """Return the index of the task and, if the last message only says to continue, of what it refers to."""
     start = _start(frames)
     first = _first_words(messages, frames, start, pins)
     found = [] if first is None else [first]
@@ -207,20 +206,20 @@ def _tasks(
 
 
 def task_index(messages: Sequence[Message]) -> int | None:
-    """Where the first words of a user stand, or None if there are none."""
+    """Return the index of the first message that a user wrote, or None."""
     frames = frames_in(messages)
     return _first_words(messages, frames, _start(frames), ())
 
 
 def _start(frames: Mapping[int, Framed]) -> int:
-    """Where the conversation begins, after the examples of a client."""
+    """Return where the conversation begins, after a client's examples."""
     return max((at for at, framed in frames.items() if framed.kind is FrameKind.RESTART), default=-1) + 1
 
 
 def _first_words(
     messages: Sequence[Message], frames: Mapping[int, Framed], start: int, pins: Container[int]
 ) -> int | None:
-    """The first words of a user. Texts that were pinned stand before them, with nobody's answer between."""
+    """Return the index of the first user message, or None. Pinned texts directly before it are skipped."""
     first = None
     for at in range(start, len(messages)):
         if _are_words(messages, frames, at):

@@ -1,20 +1,20 @@
-"""What somebody probably meant by a name that does not exist. Every "did you mean" of the program is said here."""
+"""Suggest an existing name for a misspelt one. Every "did you mean" of the program comes from here."""
 
 from collections.abc import Iterable
 
 __all__ = ["did_you_mean", "nearest"]
 
-#: The share of letters in common from which a name is near: "compat" is near "compact", "read" is not near "write".
+#: The least similarity (0 to 1) of a suggestion: "compat" is similar to "compact", "read" is not to "write".
 NEAR = 0.6
 LONGEST = 100  # characters of a name that are compared; names may come from a model
 
 
 def nearest(name: str, known: Iterable[str], *, near: float = NEAR) -> str:
-    """Return the known name that was probably meant; "" if none is `near`. Of equally near ones the first counts.
+    """Return the known name that was probably meant; "" if none is similar. Of equal spellings, the first.
 
-    Case, dashes, dots and spaces do not count. Example: "gpt4o", ["gpt-4", "gpt-4o"] -> "gpt-4o"
+    Case, dashes, dots and spaces are ignored. Example: "gpt4o", ["gpt-4", "gpt-4o"] -> "gpt-4o"
     """
-    from difflib import get_close_matches  # noqa: PLC0415 - only where a name is wrong
+    from difflib import get_close_matches  # noqa: PLC0415 - needed only for a wrong name
 
     by_letters: dict[str, str] = {}
     for each in known:
@@ -27,7 +27,7 @@ def nearest(name: str, known: Iterable[str], *, near: float = NEAR) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the end of a line that says there is no such name. Example: "prot", ["port"] -> "; did you mean port?" """
+    """Return the end of an error: the most similar name, or "". Example: "prot", ["port"] -> "; did you mean port?" """
     near = nearest(name, known)
     return f"; did you mean {near}?" if near else ""
 

@@ -1,22 +1,26 @@
 """Threads as a store returns them. Values only.
 
-A thread is an append-only log of entries; the order of a row is its position there, fixed when it is
-appended, and the only thing that points and withdrawals refer to.
+A thread is an append-only log of entries. The `order` of a row is its position in the log; it never changes, and points
+and withdrawals refer to rows only by it.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import takewhile
 
 from everlong.core.messages import History, JsonText, Message
-from everlong.core.points import Entry, Point, messages_from, newest_point
-from everlong.core.rounds import head_length
+from everlong.core.points import Entry, Point, leads, messages_from, newest_point
 
-__all__ = ["Hit", "Opened", "Pin", "Row", "Thread", "opened"]
+__all__ = ["Hit", "Opened", "Pin", "Row", "Thread", "opened", "system_rows"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thread:
-    """What is known of a thread without reading it. `length` counts rows; settings and metadata are JSON objects."""
+    """A thread, without its messages. Settings and metadata are JSON objects.
+
+    `length` counts rows and `messages` the messages that can be read; removed ones do not count.
+    """
 
     id: str
     owner: str = ""
@@ -26,7 +30,7 @@ class Thread:
     archived: bool = False
     length: int = 0
     messages: int = 0
-    #: Compactions that were made, and those of them that no withdrawal took back.
+    #: The number of compactions, and of those that neither a withdrawal nor a removal undid.
     points: int = 0
     standing: int = 0
     #: The thread this one branched off, and how many of its rows it shares; ("", 0) if none.
@@ -37,7 +41,7 @@ class Thread:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One entry of a thread. `id` names it in its thread for the outside world; `time` is when it was appended."""
+    """One entry of a thread. `id` is unique in the thread; `time` is when the entry was appended."""
 
     order: int
     id: str
@@ -47,7 +51,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Pin:
-    """A pin: the message at `order` stays in every view, or a text of its own if that is None."""
+    """A pin: it keeps the message at `order` in every view, or its own `text` if `order` is None."""
 
     id: str
     order: int | None
@@ -56,10 +60,10 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """The parts of a thread that its view is made of, however long the thread is.
+    """An opened thread: only the rows that its view is made from, however long the thread is.
 
-    `head` are the rows of the leading system text, `point` the newest compaction that stands, `rows` what follows
-    its boundary: messages, and points and withdrawals among them.
+    `head` is the leading system text, `point` the newest compaction point in force, and `rows` everything after its
+    boundary: messages, points and withdrawals.
     """
 
     thread: Thread
@@ -70,8 +74,8 @@ class Opened:
 
     @property
     def messages(self) -> History:
-        """The view: system text, what the point left in place of what it covers, every message after."""
-        newest = -1 if self.point is None else self.point.order
+        """The view: system text, what the point left in place of the messages it covers, and all messages after it."""
+        newest = None if self.point is None else self.point.order
         after = messages_from([(row.order, row.entry) for row in self.rows], 0, newest)
         head = tuple(row.entry for row in self.head if isinstance(row.entry, Message))
         summary = self.point.entry.summary if self.point and isinstance(self.point.entry, Point) else ()
@@ -80,7 +84,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A message that a search found, with the rows around it and its own, in order."""
+    """A message that a search found, with the rows around it, in order."""
 
     thread: str
     row: Row
@@ -89,13 +93,14 @@ class Hit:
 
 
 def opened(thread: Thread, rows: tuple[Row, ...], pins: tuple[Pin, ...] = ()) -> Opened:
-    """Open a thread whose rows are all at hand."""
-    log = tuple(row.entry for row in rows)
-    newest = newest_point(log)
-    leading = 0
-    while leading < len(log) and isinstance(log[leading], Message):
-        leading += 1
-    head = head_length(tuple(entry for entry in log[:leading] if isinstance(entry, Message)))
+    """Open a thread from all of its rows."""
+    newest = newest_point(tuple(row.entry for row in rows))
+    head = tuple(takewhile(lambda row: leads(row.entry), rows))
     point = None if newest is None else rows[newest[0]]
-    start = head if newest is None else max(head, newest[1].boundary)
-    return Opened(thread, rows[:head], point, rows[start:], pins)
+    start = len(head) if newest is None else max(len(head), newest[1].boundary)
+    return Opened(thread, system_rows(head), point, rows[start:], pins)
+
+
+def system_rows(rows: Iterable[Row]) -> tuple[Row, ...]:
+    """Return the system text among the leading rows."""
+    return tuple(row for row in rows if isinstance(row.entry, Message))

@@ -1,8 +1,9 @@
-"""The engine: prepares every request of a conversation, learns from every answer, recovers from every refusal.
+"""The engine: prepares every request of a conversation, learns from every answer, and recovers from every refusal.
 
-`Engine` works on threads in a store, `fit` and `count` on messages that the caller holds; `converse` is one turn, `Summaries`
-and `Titles` write beside it. The engine decides what is sent and explains it. It knows no HTTP, no database and no user
-interface: stores and models are contracts here (`Threads`, `Model`) that other packages meet.
+`Engine` works on threads in a store; `fit` and `count` work on messages that you keep yourself. `converse` is one turn;
+`Summaries` and `Titles` write in the background. The engine decides what is sent and explains it. It knows nothing
+about HTTP, databases or user interfaces: stores and models are contracts here (`Threads`, `Model`) that other packages
+implement.
 """
 
 from typing import TYPE_CHECKING
@@ -11,9 +12,12 @@ from everlong.doors import open_door
 
 if TYPE_CHECKING:
     from everlong.engine.budget import (
+        Anchor as Anchor,
+        Due as Due,
         calibration_of as calibration_of,
         counter_for as counter_for,
         due_at as due_at,
+        first_due as first_due,
         learned_window as learned_window,
     )
     from everlong.engine.contracts import (
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
     )
     from everlong.engine.engine import Busy as Busy, Engine as Engine
     from everlong.engine.events import (
+        ASSEMBLED as ASSEMBLED,
         CUT_NEAR as CUT_NEAR,
         Observer as Observer,
         logs_events as logs_events,
@@ -50,13 +55,20 @@ if TYPE_CHECKING:
     )
     from everlong.engine.histories.counts import count as count, forget_counts as forget_counts
     from everlong.engine.histories.fitted import Fitted as Fitted, fit as fit, fit_document as fit_document
+    from everlong.engine.histories.sizes import FAR as FAR, Sizes as Sizes
     from everlong.engine.preview import (
         SMALLEST as SMALLEST,
         Meter as Meter,
+        Preview as Preview,
         outlook as outlook,
         outlook_of as outlook_of,
     )
-    from everlong.engine.recall import MOST_RECALLED as MOST_RECALLED, RECALL as RECALL, RecallResult as RecallResult
+    from everlong.engine.recall.request import (
+        MOST_RECALLED as MOST_RECALLED,
+        RECALL as RECALL,
+        RecallResult as RecallResult,
+    )
+    from everlong.engine.recovery import may_recover as may_recover
     from everlong.engine.settings import (
         DEFAULT_SETTINGS as DEFAULT_SETTINGS,
         HIGHEST_THRESHOLD as HIGHEST_THRESHOLD,
@@ -65,17 +77,22 @@ if TYPE_CHECKING:
         SURFACE_DEFAULTS as SURFACE_DEFAULTS,
         Mode as Mode,
         Settings as Settings,
+        Summarizing as Summarizing,
         defaults_of as defaults_of,
         read_settings as read_settings,
+        read_variables as read_variables,
         unused_settings as unused_settings,
+        variable_named as variable_named,
         variables_of as variables_of,
     )
-    from everlong.engine.summaries.author import Author as Author
+    from everlong.engine.summaries.author import Author as Author, expect_authors as expect_authors
+    from everlong.engine.summaries.carriage import Background as Background, Carried as Carried, Taken as Taken
     from everlong.engine.summaries.commit import SUMMARY as SUMMARY, Outcome as Outcome
     from everlong.engine.summaries.schedule import Summaries as Summaries
     from everlong.engine.summaries.titles import Titles as Titles
     from everlong.engine.thread import (
         LEFT_BEFORE as LEFT_BEFORE,
+        left_by as left_by,
         newest_summary as newest_summary,
         summary_in as summary_in,
     )
@@ -90,6 +107,7 @@ if TYPE_CHECKING:
         text_title as text_title,
     )
     from everlong.engine.turn import (
+        PartialAnswer as PartialAnswer,
         Turn as Turn,
         converse as converse,
         run_function as run_function,
@@ -99,7 +117,10 @@ if TYPE_CHECKING:
     from everlong.engine.usage import (
         FOR_SUMMARIES as FOR_SUMMARIES,
         Saved as Saved,
+        Savings as Savings,
+        Spared as Spared,
         Spent as Spent,
+        anchor_at as anchor_at,
         cached_in as cached_in,
         calls_in as calls_in,
         cost_of as cost_of,
@@ -111,26 +132,30 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "budget": "calibration_of counter_for due_at learned_window",
+            "budget": "Anchor Due calibration_of counter_for due_at first_due learned_window",
             "contracts": "Call CallGrew Failed Finished Model Prepared Provider Reply Request "
             "Restarted Said Thought Threads ToolLike breakpoints",
             "engine": "Busy Engine",
-            "events": "CUT_NEAR Observer logs_events traces_events window_hint",
+            "events": "ASSEMBLED CUT_NEAR Observer logs_events traces_events window_hint",
             "functions": "Function Signature ToolFunction checked tool_function",
             "histories.counts": "count forget_counts",
             "histories.fitted": "Fitted fit fit_document",
-            "preview": "Meter SMALLEST outlook outlook_of",
-            "recall": "MOST_RECALLED RECALL RecallResult",
+            "histories.sizes": "FAR Sizes",
+            "preview": "Meter Preview SMALLEST outlook outlook_of",
+            "recall.request": "MOST_RECALLED RECALL RecallResult",
+            "recovery": "may_recover",
             "settings": "DEFAULT_SETTINGS HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS "
-            "SURFACE_DEFAULTS Settings defaults_of read_settings unused_settings variables_of",
-            "summaries.author": "Author",
+            "SURFACE_DEFAULTS Settings Summarizing defaults_of read_settings read_variables unused_settings variable_named "
+            "variables_of",
+            "summaries.author": "Author expect_authors",
+            "summaries.carriage": "Background Carried Taken",
             "summaries.commit": "Outcome SUMMARY",
             "summaries.schedule": "Summaries",
             "summaries.titles": "Titles",
-            "thread": "LEFT_BEFORE newest_summary summary_in",
+            "thread": "LEFT_BEFORE left_by newest_summary summary_in",
             "token_map": "FRAMING MessageWeight RoundWeight TokenMap call_title map_tokens message_title text_title",
-            "turn": "Turn converse run_function value_text whole",
-            "usage": "FOR_SUMMARIES Saved Spent cached_in calls_in cost_of saved_on spent_on",
+            "turn": "PartialAnswer Turn converse run_function value_text whole",
+            "usage": "FOR_SUMMARIES Saved Savings Spared Spent anchor_at cached_in calls_in cost_of saved_on spent_on",
             "view": "View ViewOptions view_of",
         },
     )

@@ -1,8 +1,8 @@
 """How much a call may send: window, threshold and target, in the provider's tokens and in ours.
 
-A count is ours, a limit is the provider's. Between them stand what calls taught about the endpoint (its true window,
-how its counts differ from ours, kept in the store) and, while requests only grow, the usage reported for the one
-before.
+A count is ours, a limit is the provider's. What calls have taught about the endpoint connects them: its true window and
+how its counts differ from ours (kept in the store), and, while requests only grow, the usage reported for the previous
+request.
 """
 
 import json
@@ -21,8 +21,12 @@ from everlong.tokens import KEPT, LARGEST_RATIO, Calibration, Counter
 from everlong.windows import Bounds, Prices, Registry, Window, window
 
 __all__ = [
+    "LIMITS",
+    "SHORTEST_ANSWER",
+    "WINDOW",
     "Anchor",
     "CallBudget",
+    "Due",
     "Gauge",
     "Limits",
     "budget_of",
@@ -31,48 +35,58 @@ __all__ = [
     "calibration_to",
     "counter_for",
     "due_at",
+    "due_of",
+    "first_due",
     "keep_calibration",
     "keep_limits",
     "learn_window",
     "learned_limits",
     "learned_window",
+    "margin_before",
     "smallest_reply",
     "target_share",
+    "window_key",
     "window_of",
     "writing_weight",
 ]
 
-# Where a compaction goes down to was set by replaying long agents' sessions. What it costs to fill the cache again,
-# against reading what is carried, decides how deep to go: where writing is dear a deep compaction pays, where it
-# costs about as much as reading a shallow one keeps more for the same money. In a small window a deep one would leave
+# These shares come from replaying long agent sessions. The price of filling the cache again, compared with reading what
+# a request carries, decides how deep to compact: where writing is expensive, a deep compaction pays; where it costs
+# about as much as reading, a shallow one keeps more for the same money. In a small window a deep compaction would leave
 # too little to work with.
-DEEP, DEEPER = 0.28, 0.25  # of the movable part, up to a window of LARGE tokens and above
+DEEP, DEEPER = 0.28, 0.25  # of the movable part: in windows of up to LARGE tokens, and in larger ones
 SHALLOW = 0.5
 LARGE = 64_000
-LEAST = 8_000  # tokens that a compaction leaves, if that is not more than the shallow target
-# Between two compactions this share of the movable part is new; where a person set a low threshold, this share of it.
+LEAST = 8_000  # tokens that a compaction leaves at least, unless that is more than the shallow target
+# The share of the movable part that must be new between two compactions; if a person set a low threshold, this share of
+# the threshold.
 NEW_SHARE, NEW_OF_LOW = 0.4, 0.6
-MOST_SPARED = 8_000  # tokens before the limit; in a large window a tenth would be more than a step takes
-USED_FIRST = 0.85  # of the movable part; nothing is compacted before, where nobody set a threshold
-LEAST_OF_CAP = 4  # of a soft cap that the prompt alone takes, a quarter is still movable
-CHEAP = 2.0  # reads that one write costs; half-price caching has 1, a tenth 9, Anthropic 11.5
+MOST_SPARED = 8_000  # tokens between limit and threshold; in a large window, a tenth would be more than a step needs
+USED_FIRST = 0.85  # of the movable part; unless somebody set a threshold, nothing is compacted below it
+LEAST_OF_CAP = 4  # a quarter of a soft cap counts as movable even if the prompt alone fills the cap
+# How many tokens before the threshold a summary starts, in a tool loop and at the end of a turn, and at most which
+# share of the movable part. A summary that is too late for its compaction is used by the next one; a summary that
+# starts too early may be paid for in vain.
+STEP, TURN = (1_500, 0.05), (2_500, 0.15)
+CHEAP = 2.0  # the extra price of a write, in reads: 1 if cached reads cost half, 9 if a tenth, 11.5 for Anthropic
 USUAL = 9.0
+SHORTEST_ANSWER = "the shortest answer"  # the one part of a request that is measured in the provider's tokens
 
 NOTHING_FIXED: Mapping[Protection, int] = MappingProxyType({})
-#: Of the window: a longer task or context is shortened in its place.
+#: Divisors of the window: a task or context that is longer than its share is shortened in place.
 SHARES = MappingProxyType({Protection.TASK: 10, Protection.CONTEXT: 2})
 
-WINDOW, LIMITS, CALIBRATION = "window", "limits", "calibration"  # kinds of what is learned
+WINDOW, LIMITS, CALIBRATION = "window", "limits", "calibration"  # the kinds of learned facts
 
 
 @lru_cache(maxsize=64)
 def counter_for(model: str) -> Counter:
-    """Return the counter of a model, shared, so that what was counted once stays counted."""
+    """Return the counter of a model. It is shared, so that nothing is counted twice."""
     return Counter(model)
 
 
 class _SameRegistry:
-    """A registry as a key, equal to itself alone: comparing thousands of entries would cost more than a look-up."""
+    """A registry as a cache key, compared by identity: comparing thousands of entries would be slow."""
 
     __slots__ = ("registry",)
 
@@ -87,7 +101,7 @@ class _SameRegistry:
 
 
 def window_of(model: str, provider: str, *, registry: Registry | None = None, **figures: int | None) -> Window:
-    """Return the window of a model; looked up once for the same figures (those that `window` takes)."""
+    """Return the window of a model. Repeated calls with the same figures (those that `window` takes) use a cache."""
     return _window(
         model,
         provider,
@@ -103,7 +117,7 @@ def _window(model: str, provider: str, figures: tuple[tuple[str, int], ...], tab
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """What was counted and what was reported for one request, tools included; good for requests that extend it."""
+    """The counted and the reported tokens of one request, tools included. It applies to requests that extend it."""
 
     model: str
     compactions: int
@@ -119,21 +133,21 @@ class Gauge:
     anchor: Anchor | None = None
 
     def true(self, counted: int) -> int:
-        """Return what the provider will count for so many counted tokens, rather too many."""
+        """Return the tokens that the provider will count for this many counted tokens, rounded to the safe side."""
         if self.anchor is None or counted < self.anchor.counted:
             return self.calibration.at_most(counted)
         return self.anchor.reported + self.calibration.at_most(counted - self.anchor.counted)
 
     def countable(self, limit: int) -> int:
-        """Return the most that may be counted so that the provider counts at most `limit`."""
+        """Return the largest count with which the provider counts at most `limit`."""
         if self.anchor is None:
             return self._most(limit)
-        if limit < self.anchor.reported:  # whatever holds the anchor is known to take more
+        if limit < self.anchor.reported:  # a request that extends the anchor takes more
             return min(self._most(limit), self.anchor.counted - 1)
         return self.anchor.counted + self._most(limit - self.anchor.reported)
 
     def _most(self, limit: int) -> int:
-        """The largest count that comes to at most `limit`: by division, then corrected for its rounding."""
+        """The largest count that comes to at most `limit`, by division and a correction for rounding."""
         counted = max(0, math.floor(limit / (self.calibration.factor * (1 + self.calibration.spread))))
         while counted and self.calibration.at_most(counted) > limit:
             counted -= 1
@@ -155,19 +169,19 @@ class CallBudget:
     gauge: Gauge
     #: The provider's tokens that messages may take.
     messages: int
-    #: Counted tokens of what is sent beside the thread; `parts.tools` holds them too.
+    #: Counted tokens of the standing text and the tail; `parts.tools` includes them.
     beside: int = 0
     #: The share of the movable part that must be new before another compaction may come.
     new_share: float = NEW_SHARE
-    #: How far the reserve for the answer may give way.
+    #: The smallest reserve for the answer.
     least_reply: int = 0
-    #: The share of the movable part that one wants to pay for; 0 where a person set the threshold.
+    #: The share of the movable part to pay for at most; 0 if a person set the threshold.
     wanted: float = 0.0
-    #: The provider's tokens that messages might take beside an empty prompt: the same from turn to turn.
+    #: The provider's tokens that messages could take with an empty prompt: the same from turn to turn.
     empty: int = 0
-    #: The bytes that a request may have, if a refusal taught it.
+    #: The bytes that a request may have, if a refusal has taught that.
     bytes: int | None = None
-    #: Whether counts are exact and the window is a figure that somebody named.
+    #: Whether counts are exact and the window is a stated figure, not a guess from refusals.
     certain: bool = True
 
     @property
@@ -182,13 +196,13 @@ class CallBudget:
 
     @property
     def widest_limit(self) -> int:
-        """The most that may be sent where the answer is as short as it may be and nothing is kept for an error."""
+        """The most tokens that may be sent with the shortest answer and no margin for errors."""
         most = min(self.parts.window - self.least_reply, self.window.prompt) / self.gauge.calibration.factor
         return int(most) - self.parts.tools
 
     @property
     def empty_limit(self) -> int:
-        """The most that messages might take beside an empty prompt: tells a larger window from a smaller one."""
+        """The most that messages could take with an empty prompt: for comparing windows."""
         return self.unanchored()._countable(self.empty)
 
     @property
@@ -203,19 +217,32 @@ class CallBudget:
 
     @property
     def threshold(self) -> int:
-        """From here on a compaction is due."""
+        """The tokens from which a compaction is due."""
         return self.gauge.countable(self.true_threshold) - self.parts.tools
 
     @property
     def target(self) -> int:
-        """A compaction goes down to here."""
+        """The tokens to which a compaction goes down."""
         return min(self.parts.fixed + int(self.movable * self.parts.target), self.compacted_limit)
 
     @property
     def true_threshold(self) -> int:
-        """The provider's tokens of a request, tools included, from which a compaction is due: by the preset's own rule
-        if it has one, else the share of what it can move. Every surface shows this figure.
+        """The provider's tokens of a request, tools included, from which a compaction is due.
+
+        It follows the preset's own rule if there is one, else the share of the movable part. Every surface shows this
+        figure.
         """
+        if self.preset.summary.due is not None or not self.wanted:
+            return self.least_threshold
+        # The margin for estimates is not used up yet, so it must not bring a compaction forward.
+        fixed = min(self.parts.fixed, self.messages)
+        movable = self.messages + self.parts.margin - fixed
+        used = fixed + int(movable * self.wanted * USED_FIRST) + self.parts.tools
+        return max(self.least_threshold, min(self.gauge.true(used), self.messages + self.parts.tools))
+
+    @property
+    def least_threshold(self) -> int:
+        """The lowest possible threshold, however wrong the estimates are; for a preset with its own rule, that rule."""
         due = self.preset.summary.due
         if due is not None:
             share = int(self.messages * self.parts.threshold) + self.parts.tools
@@ -224,19 +251,15 @@ class CallBudget:
         share = fixed + int((self.messages - fixed) * self.parts.threshold) + self.parts.tools
         if not self.wanted:
             return share
-        # What an estimate may err by is not used yet: it may not bring a compaction about too early.
-        movable = self.messages + self.parts.margin - fixed
-        used = fixed + int(movable * self.wanted * USED_FIRST) + self.parts.tools
-        spared = fixed + int((self.messages - fixed) * self.wanted) - MOST_SPARED + self.parts.tools
-        return max(share, spared, min(self.gauge.true(used), self.messages + self.parts.tools))
+        return max(share, fixed + int((self.messages - fixed) * self.wanted) - MOST_SPARED + self.parts.tools)
 
     @property
     def other_parts(self) -> list[tuple[str, int]]:
-        """What takes its part of the window beside the messages of the thread, by name; the answer at its shortest."""
+        """What takes up the window besides the messages of the thread, by name; the answer at its shortest."""
         return _other_parts(self.parts, self.beside, self.least_reply)
 
     def true(self, counted: int) -> int:
-        """Return what the provider will count for messages of so many counted tokens, with the tools."""
+        """Return what the provider will count for messages of this many counted tokens, with the tools."""
         return self.gauge.true(counted + self.parts.tools)
 
     def unanchored(self) -> "CallBudget":
@@ -256,7 +279,7 @@ def budget_of(
     anchor: Anchor | None = None,
     registry: Registry | None = None,
 ) -> CallBudget:
-    """Return the budget of a call; `fixed` are the tokens of what no compaction moves, by why it stays.
+    """Return the budget of a call. `fixed` are the tokens that no compaction moves, by the reason why they stay.
 
     Raises BudgetImpossible if the tools leave nothing for messages, by an exact count.
     """
@@ -303,7 +326,7 @@ def budget_of(
 
 
 def _window_for(threads: Threads, settings: Settings, call: Call, registry: Registry | None) -> Window:
-    """The window of a call, by all that is known of it."""
+    """Return the window of a call, from everything known about it."""
     taught = learned_limits(threads, call)
     return window_of(
         call.model,
@@ -314,13 +337,13 @@ def _window_for(threads: Threads, settings: Settings, call: Call, registry: Regi
         prompt=taught.prompt.limit if taught.prompt.refusals > 1 else None,
         asked=call.asked,
         served=call.served,
-        default=settings.rules.unknown_window,
+        default=settings.assumed_window,
         registry=registry,
     )
 
 
 def _fixed_tokens(fixed: Mapping[Protection, int], window: int) -> int:
-    """All of it; what is shortened where it is larger than its share counts with that share."""
+    """Return the sum of all fixed tokens; a part that may be shortened counts at most its share."""
     return sum(min(size, window // SHARES[why]) if why in SHARES else size for why, size in fixed.items())
 
 
@@ -332,8 +355,9 @@ def smallest_reply(call: Call) -> int:
 
 
 def _shares(settings: Settings, resolved: Window, movable: int, parts: Budget) -> tuple[float, float, float]:
-    """Threshold, target, and what must be new between two compactions, as shares of the movable part; or of what one
-    wants to pay for, if that is less.
+    """Return threshold, target and the new share between two compactions, as shares of the movable part.
+
+    With a soft cap they are shares of the part to pay for, if that is smaller.
     """
     wanted, movable = max(1, movable), max(1, movable)
     if settings.soft_cap is not None:
@@ -347,7 +371,7 @@ def _shares(settings: Settings, resolved: Window, movable: int, parts: Budget) -
 
 
 def _other_parts(parts: Budget, beside: int, reply: int) -> list[tuple[str, int]]:
-    sizes = [("tool schemas", parts.tools - beside), ("standing context", beside), ("the shortest answer", reply)]
+    sizes = [("tool schemas", parts.tools - beside), ("standing context", beside), (SHORTEST_ANSWER, reply)]
     return [(name, size) for name, size in sizes if size]
 
 
@@ -362,7 +386,9 @@ def target_share(window: int, budget: int, prices: Prices, threshold: float) -> 
 
 
 def writing_weight(prices: Prices) -> float:
-    """Return the extra price of writing a cached token, in reads of it; without prices, as if a read cost a tenth.
+    """Return the extra price of writing a cached token, in reads.
+
+    Without prices, a read counts as a tenth of the input.
 
     Example: written at 3.75, read at 0.30 -> 11.5
     """
@@ -373,12 +399,50 @@ def writing_weight(prices: Prices) -> float:
     return (written - read) / read if read > 0 else USUAL
 
 
+def margin_before(due: int, parts: Budget, *, in_loop: bool = False) -> int:
+    """Return how many provider tokens before a compaction at `due` its summary starts.
+
+    The margin is larger at the end of a turn than after a step of a tool loop, because the next question may be long.
+    """
+    tokens, share = STEP if in_loop else TURN
+    return max(0, int(min(tokens, share * (due - parts.tools - parts.fixed))))
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """When the next compaction comes, in the provider's tokens of a request. Every surface shows these figures.
+
+    From `soon` on, a summary starts at the end of a turn; above `at`, a request is compacted before it is sent. If no
+    summary starts before, both are the same.
+    """
+
+    soon: int
+    at: int
+
+
 def due_at(threads: Threads, settings: Settings, call: Call, *, registry: Registry | None = None) -> int:
-    """Return the provider's tokens of a request, tools included, from which a compaction is due.
+    """Return the provider's tokens of a request, tools included, at which a compaction is due.
 
     Example: preset chatbox, window 200 000, nothing set -> (200 000 - 32 000) x 0.6 = 100 800
     """
     return budget_of(threads, settings, call, registry=registry).true_threshold
+
+
+def first_due(threads: Threads, settings: Settings, call: Call, *, registry: Registry | None = None) -> Due | None:
+    """Return when the first compaction of a new thread comes; None if the preset does not use the threshold."""
+    if not settings.heeds_threshold:
+        return None
+    budget = budget_of(threads, settings, call, registry=registry)
+    return due_of(budget, budget.true_threshold, early=settings.summarises)
+
+
+def due_of(budget: CallBudget, at: int, *, early: bool) -> Due:
+    """Return when a compaction at `at` comes.
+
+    With `early`, a model's summary starts before it, if the preset allows that.
+    """
+    margin = margin_before(at, budget.parts) if early and not budget.preset.every_call else 0
+    return Due(at - margin, at)
 
 
 # --- what calls taught about an endpoint --------------------------------------------------------------------------
@@ -386,7 +450,7 @@ def due_at(threads: Threads, settings: Settings, call: Call, *, registry: Regist
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What refusals without a figure taught: sizes in the provider's tokens, with the answer and without, and in bytes.
+    """What refusals without a figure have taught: sizes in provider tokens, with and without the answer, and in bytes.
 
     `refuted` is the window that a person had set when a request within it was refused.
     """
@@ -397,10 +461,14 @@ class Limits:
     refuted: int | None = None
 
 
-def learned_window(threads: Threads, call: Call) -> int | None:
-    """Return the window that an overflow or a truncation taught, for this endpoint and model alone.
+NO_LIMITS = Limits()
 
-    A figure counts, unless something smaller was refused; then what refusals and passes leave between them.
+
+def learned_window(threads: Threads, call: Call) -> int | None:
+    """Return the window learned from an overflow or a truncation, for this endpoint and model only.
+
+    A reported figure counts unless a smaller request was refused. Then the bounds between refused and accepted sizes
+    count.
     """
     figure, bounds = _learned_figure(threads, call), learned_limits(threads, call).total
     if figure is None or (bounds.refused is not None and bounds.refused <= figure):
@@ -414,23 +482,23 @@ def _learned_figure(threads: Threads, call: Call) -> int | None:
 
 
 def learned_limits(threads: Threads, call: Call) -> Limits:
-    """Return what refusals and passes taught about this endpoint and model."""
+    """Return what refused and accepted requests have taught about this endpoint and model."""
     kept = _fact(threads, LIMITS, call)
     if not isinstance(kept, dict):
-        return Limits()
+        return NO_LIMITS
     total, prompt, size = (Bounds.decoded(kept.get(name)) for name in ("total", "prompt", "size"))
     refuted = kept.get("refuted")
     return Limits(total, prompt, size, refuted if type(refuted) is int else None)
 
 
 def keep_limits(threads: Threads, call: Call, limits: Limits) -> None:
-    """Keep what was taught."""
+    """Store the learned limits."""
     kept: JsonObject = {name: getattr(limits, name).encoded() for name in ("total", "prompt", "size")}
-    threads.keep_fact(LIMITS, _window_key(call), json.dumps(kept | {"refuted": limits.refuted}))
+    threads.keep_fact(LIMITS, window_key(call), json.dumps(kept | {"refuted": limits.refuted}))
 
 
 def _fact(threads: Threads, kind: str, call: Call) -> Json:
-    fact = threads.fact(kind, _window_key(call))
+    fact = threads.fact(kind, window_key(call))
     try:
         read: Json = None if fact is None else json.loads(fact)
     except ValueError:
@@ -442,27 +510,32 @@ def learn_window(threads: Threads, call: Call, window: int) -> bool:
     """Keep the window that the provider reported; return whether it is new."""
     if _learned_figure(threads, call) == window:
         return False
-    threads.keep_fact(WINDOW, _window_key(call), json.dumps(window))
+    threads.keep_fact(WINDOW, window_key(call), json.dumps(window))
     return True
 
 
 def calibration_of(threads: Threads, call: Call, counter: Counter) -> Calibration:
-    """Return how this endpoint's counts relate to ours so far."""
-    return calibration_from(threads.fact(CALIBRATION, _key(call)), counter.vocabulary.spread)
+    """Return how this endpoint's token counts relate to ours so far."""
+    return _calibration(threads.fact(CALIBRATION, _key(call)), counter.vocabulary.spread)
 
 
 def keep_calibration(threads: Threads, call: Call, calibration: Calibration) -> None:
-    """Keep what was observed."""
+    """Store the calibration."""
     threads.keep_fact(CALIBRATION, _key(call), calibration_to(calibration))
 
 
 def calibration_to(calibration: Calibration) -> JsonText:
-    """Return a calibration as it is kept."""
+    """Return a calibration in its stored form."""
     return json.dumps({"prior": calibration.prior, "ratios": calibration.ratios})
 
 
+@lru_cache(maxsize=256)
+def _calibration(fact: JsonText | None, prior: float) -> Calibration:
+    return calibration_from(fact, prior)
+
+
 def calibration_from(fact: JsonText | None, prior: float) -> Calibration:
-    """Return a calibration as it was kept; what cannot be read is learned again."""
+    """Return a stored calibration; one that cannot be read starts afresh."""
     if fact is None:
         return Calibration(prior)
     try:
@@ -474,9 +547,17 @@ def calibration_from(fact: JsonText | None, prior: float) -> Calibration:
 
 
 def _key(call: Call) -> str:
-    return json.dumps([call.endpoint, call.model], ensure_ascii=False)
+    return _named(call.endpoint, call.model)
 
 
-def _window_key(call: Call) -> str:
-    """What is learned of a model's usual window says nothing about a larger one that a request asks for."""
-    return _key(call) if call.asked is None else json.dumps([call.endpoint, call.model, call.asked], ensure_ascii=False)
+@lru_cache(maxsize=1_024)
+def _named(*parts: str | int) -> str:
+    return json.dumps(parts, ensure_ascii=False)
+
+
+def window_key(call: Call) -> str:
+    """Return the key under which facts about a window are stored.
+
+    A larger window that a request asks for has its own key: the model's usual window says nothing about it.
+    """
+    return _key(call) if call.asked is None else _named(call.endpoint, call.model, call.asked)

@@ -1,8 +1,8 @@
-"""The contracts of the engine: stores, models, calls and what is prepared for them.
+"""The contracts of the engine: stores, models, calls and prepared requests.
 
-One thread is an append-only log. Nothing that was appended changes or goes; a compaction is an appended point,
-undoing it an appended withdrawal. The one exception is `remove`, of a whole thread. Calls to a store may wait for a
-disk or a database: the engine makes them off the event loop.
+A thread is an append-only log. Stored entries do not change: a compaction is an appended point, undoing it appends a
+withdrawal, and deleting messages appends a removal. Only `remove`, for a whole thread, and `erase`, for messages, take
+something out. Store calls may wait for a disk or a database, so the engine makes them off the event loop.
 """
 
 import inspect
@@ -35,6 +35,7 @@ from everlong.core import (
 )
 from everlong.engine.functions import DeclaredTool, ToolFunction, tool_function
 from everlong.errors import InputError, WireError
+from everlong.relevance import Likeness
 from everlong.windows import Window
 from everlong.wire import (
     HEADING,
@@ -72,6 +73,7 @@ __all__ = [
     "Thought",
     "Threads",
     "ToolLike",
+    "Vectors",
     "before_tail",
     "beginning",
     "breakpoints",
@@ -85,16 +87,16 @@ __all__ = [
 class Threads(Protocol):
     """A store of threads. Every method may be called from any thread of the process.
 
-    Orders, limits and counts below zero count as zero. Settings and metadata are JSON objects, anything else is refused
-    with StoreError, as is any use after `close`. Times are kept in UTC. `at` is when something happened, for what comes
-    from elsewhere; else it happens now.
+    Orders, limits and counts below zero are treated as zero. Settings and metadata are JSON objects; anything else, and
+    any use after `close`, raises StoreError. Times are stored in UTC. `at` is when something happened, for imported
+    data; the default is now.
     """
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What could not be read since the store was opened: each by its place, never by its text.
+        """What could not be read since the store was opened: the place of each problem, never its text.
 
-        One bad row costs itself alone: a note stands in its place, what surrounds it is read. The bytes stay.
+        An unreadable row affects only itself: a note replaces it, and the rows around it are read. Its bytes stay.
         """
 
     # Threads
@@ -102,15 +104,18 @@ class Threads(Protocol):
     def create(
         self, thread: str, *, owner: str = "", title: str = "", metadata: JsonText = "{}", at: datetime | None = None
     ) -> Thread:
-        """A new, empty thread. Raises ThreadExists."""
+        """Create an empty thread. Raises ThreadExists."""
 
     def thread(self, thread: str) -> Thread:
-        """What is known of a thread; reads no bodies. Raises NoThread, as all methods with a thread do."""
+        """Return what is known of a thread without reading its messages. Raises NoThread, like all methods below."""
 
     def threads(
         self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
     ) -> list[Thread]:
-        """Threads, the latest changed first; reads no bodies. `owner` None: of all; `archived` None: both kinds."""
+        """Return threads, most recently changed first, without reading their messages.
+
+        An `owner` of None means all owners; `archived` None means archived or not.
+        """
 
     def change(
         self,
@@ -122,18 +127,18 @@ class Threads(Protocol):
         metadata: JsonText | None = None,
         at: datetime | None = None,
     ) -> Thread:
-        """Rename, archive, set; what is None stays. The log is untouched."""
+        """Rename, archive or configure a thread. Values that are None stay as they are; the log does not change."""
 
     def branch(self, thread: str, order: int, new: str, *, title: str = "", at: datetime | None = None) -> Thread:
-        """A new thread of the same owner that starts with the first `order` rows of this one, points and pins too."""
+        """Create a thread of the same owner from the first `order` rows of this one, with their points and pins."""
 
     def remove(self, thread: str) -> None:
-        """Remove a thread with all that belongs to it: rows, points, pins, events, what a search finds it by.
+        """Remove a thread with everything that belongs to it: rows, points, pins, events, vectors and search terms.
 
-        History never changes; this is the one deliberate exception, for retention and privacy, and it is never a part
-        of anything else: no engine, no compaction calls it. All of it goes or nothing. What branches or other threads
-        share with it stays theirs. Who appends to it meanwhile comes before, or gets NoThread. Token counts stay:
-        they are known by content hashes, not by threads.
+        This and `erase` are the only operations that change history. They exist for retention and privacy, and nothing
+        calls them automatically. Either everything is removed or nothing. Rows that other threads share stay with them.
+        A concurrent append happens before the removal or raises NoThread. Token counts stay: they belong to content
+        hashes, not to threads.
         """
 
     # The log
@@ -147,90 +152,133 @@ class Threads(Protocol):
         expected: int | None = None,
         at: datetime | None = None,
     ) -> tuple[Row, ...]:
-        """Add entries, all or none, durable when it returns; their rows.
+        """Add entries to a thread, all or none, and return their rows. They are durable when this returns.
 
-        `ids` name the rows (else the store makes names); the same ids again give the rows that are there and add
-        nothing, so a caller may repeat what it does not know to have succeeded. With `expected`, raises
-        ThreadChanged unless the thread has just that many rows. Points and withdrawals refer to rows that are there.
-        Rows never come before the thread's last change: of a time `at` that does, the next moment is kept.
+        - `ids`: names for the rows; by default the store makes them. Appending the same ids again returns the existing
+          rows and adds nothing, so a retry is safe.
+        - `expected`: raises ThreadChanged unless the thread has exactly this many rows.
+
+        Points, withdrawals and removals must refer to existing rows. What a removal names reads as `Gone` until it is
+        restored: it is not among the messages, points and pins, not in search, not in a view, and not in an earlier
+        state. A branch made meanwhile never has it. If `at` is before the thread's last change, the next possible
+        moment is stored instead.
         """
 
     def read(self, thread: str, start: int = 0, stop: int | None = None) -> Iterator[Row]:
-        """The rows from `start` to `stop` (exclusive), in their order; few at a time are held."""
+        """Yield the rows from `start` to `stop` (exclusive), in order, with only a few in memory at a time."""
 
     def last(self, thread: str, messages: int) -> list[Row]:
-        """The rows of the last so many messages, oldest first; no points or withdrawals."""
+        """Return the rows of the last messages, oldest first, without points and withdrawals."""
 
     def row(self, thread: str, name: str) -> Row | None:
-        """The row whose id is `name`."""
+        """Return the row with the id `name`, or None."""
 
     def open(self, thread: str, before: int | None = None) -> Opened:
-        """What the view is made of; with `before`, as it was when the thread had only that many rows.
+        """Return what a view is made from; with `before`, as it was when the thread had only that many rows.
 
-        Reads the leading system text, the newest standing point and what follows its boundary, not the rest.
+        Reads only the leading system text, the newest compaction point in force and the rows after its boundary.
         """
 
     def points(self, thread: str) -> list[tuple[Row, bool]]:
-        """Every compaction point, oldest first, and whether it is in force."""
+        """Return every compaction point, oldest first, and whether it is in force."""
+
+    def erase(self, thread: str, orders: Sequence[int]) -> dict[str, tuple[int, ...]]:
+        """Erase messages from the store permanently. Returns the orders of the erased rows, by thread.
+
+        Everything about them is erased too: results of their calls, compactions that cover them, recalled text, pins,
+        search terms, token counts, vectors, and text in error records. A marker stays in each place. Other threads of
+        the owner that share the rows lose them too. Either everything is erased or nothing; when this returns, the data
+        is in no file. Erasing again is not an error. Raises StoreError for an order that is not a message.
+        """
 
     # Pins
 
     def pin(self, thread: str, order: int | None, text: str = "") -> Pin:
-        """Keep a message, or a text, in every view. The same pin again gives the one that is there."""
+        """Keep a message, or a text, in every view. Pinning the same thing again returns the existing pin."""
 
     def unpin(self, thread: str, pin: str) -> None:
-        """Remove a pin; one that does not exist is not an error."""
+        """Remove a pin. A pin that does not exist is not an error."""
 
     def pins(self, thread: str) -> tuple[Pin, ...]:
-        """The pins, in the order they were made."""
+        """Return the pins, in the order they were made."""
 
     # Events
 
     def record(self, thread: str, events: Sequence[Event]) -> None:
-        """Keep events, in order. An outcome names, as its parent, a start of its kind that has none yet; anything else
-        is refused with StoreError, and nothing of the batch is kept.
+        """Store events, in order and all or none.
 
-        An event whose id is there already is not kept twice.
+        The parent of an outcome must be a start of its kind that has no outcome yet; otherwise this raises StoreError.
+        An event whose id exists is not stored again.
         """
 
     def events(self, thread: str, *, after: str = "", kinds: Sequence[str] = ()) -> list[Event]:
-        """The events in the order they were recorded; only those after the event of that id, only of these kinds."""
+        """Return the events in the order they were recorded.
+
+        `after` is the id of an event: only later ones are returned. `kinds` selects the kinds; () means all.
+        """
 
     def unfinished(self, thread: str) -> list[Event]:
-        """Starts without an outcome: what a crash left behind."""
+        """Return the starts without an outcome: what a crash left behind."""
 
     # Finding what left the window
 
     def original(self, thread: str, ref: str) -> bytes | None:
-        """The bytes of a message or part by its reference (a content hash); None if the thread does not have it."""
+        """Return the bytes of a message or part by its reference, a content hash; None if the thread lacks it."""
 
     def search(
         self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
     ) -> list[Hit]:
-        """Messages that answer a query, best first, in one thread or all of an owner (None: all), with neighbours."""
+        """Return messages that answer a query, best first, with their neighbours.
+
+        Searches one thread, or all threads of an owner (None: of all owners).
+        """
 
     # What was learned
 
     def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
-        """Token counts that were kept, by message reference; what is not known is left out."""
+        """Return the stored token counts by message reference. Unknown references are left out."""
 
     def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
-        """Keep token counts."""
+        """Store token counts."""
+
+    def vectors(self, thread: str, model: str, start: int = 0, stop: int | None = None) -> dict[int, bytes]:
+        """Return the vectors that a model made of messages, by order, from `start` to `stop` (exclusive)."""
+
+    def keep_vectors(self, thread: str, model: str, vectors: Mapping[int, bytes]) -> None:
+        """Store vectors of messages, replacing earlier ones. They are removed with the message and with the thread.
+
+        An order that is not a message is ignored: the message may have been erased meanwhile.
+        """
 
     def fact(self, kind: str, key: str) -> JsonText | None:
-        """What was learned under that name: a window, a calibration. One indexed look-up."""
+        """Return a learned fact, such as a window or a calibration, or None. One indexed lookup."""
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
-        """Store the fact; the newest value counts."""
+        """Store a fact, replacing an earlier value."""
+
+    def keep_facts(self, kind: str, values: Mapping[str, JsonText]) -> None:
+        """Store several facts of a kind at once, by key, all or none."""
+
+    def change_fact(self, kind: str, key: str, change: Callable[[JsonText | None], JsonText | None]) -> JsonText | None:
+        """Read, change and store a fact in one step across threads and processes. Returns the new value.
+
+        `change` gets the current value and returns the new one: None removes it, and the same text writes nothing. It
+        may be called several times, and the last call counts; it must not use the store. The change is durable when
+        this returns and is made exactly once, even if the connection is lost meanwhile. If this raises StoreError, it
+        was made once or not at all.
+        """
 
     def facts(self, kind: str) -> dict[str, JsonText]:
-        """All of one kind, by key."""
+        """Return all facts of a kind, by key."""
+
+    def drop_fact(self, kind: str, key: str) -> None:
+        """Remove a fact. A fact that does not exist is not an error."""
 
     def drop_facts(self, kind: str, before: datetime) -> int:
-        """Forget the facts of a kind that were last kept before that time; how many went. No zone: local time."""
+        """Remove the facts of a kind that were last stored before a time, and return how many. No zone: local time."""
 
     def close(self) -> None:
-        """Close files and connections; a second call does nothing."""
+        """Close files and connections. A second call does nothing."""
 
     def __enter__(self) -> Self: ...
 
@@ -239,45 +287,76 @@ class Threads(Protocol):
     ) -> None: ...
 
 
+class Vectors(Protocol):
+    """Vectors of the messages in threads. No request waits for them."""
+
+    def arrive(self, thread: str) -> None:
+        """Compute vectors for what is new in a thread. Returns at once."""
+
+    def likeness(self, thread: str, orders: Sequence[int]) -> Likeness:
+        """Return how similar a question is to the messages with these orders. Computes only the question's vector."""
+
+    def take_failure(self) -> str:
+        """Return why a vector could not be computed, once; "" if there is nothing new to report."""
+
+    def drain(self) -> None:
+        """Wait until all vectors have been computed."""
+
+    def close(self) -> None:
+        """Stop the background work; call it before the store is closed."""
+
+
 class Model(Protocol):
-    """A model behind some endpoint. Closing the iterator cancels the call upstream."""
+    """A model behind an endpoint. Closing the iterator of `stream` cancels the call at the provider."""
 
     #: The wire format it speaks: one of `wire.FORMATS`.
     fmt: str
-    #: What figures learned about it are kept under; two servers never share a name.
+    #: The name under which learned figures are stored. Two servers never share a name.
     endpoint: str
-    #: The provider's name in the registry; "" if the registry does not know it.
+    #: The provider's name in the registry; "" if it is not there.
     provider: str
 
     def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
         """Stream the pieces of the answer; the last is Finished or Failed."""
 
     async def served_window(self, model: str) -> int | None:
-        """Return the window that the server itself reports, asked once; None if it does not say."""
+        """Return the context window that the server reports, asked for once; None if it does not say."""
 
 
-#: A tool as people give it: its schema as a dict or as JSON text, a function, or an object that declares itself.
+#: A tool: its schema as a dict or as JSON text, a function, or an object with a name, description and parameters.
 ToolLike: TypeAlias = Mapping[str, Any] | JsonText | ToolFunction | DeclaredTool | Callable[..., Any]
 
-#: What the texts of a call are, as errors say it.
+#: What each text of a call must be, for errors.
 TEXTS: Mapping[str, str] = {
     "model": "a model's name",
     "fmt": "the name of a wire format",
-    "extra": "further fields of the request as JSON text, such as '{\"top_p\": 0.9}'",
+    "extra": "other fields of the request as JSON text, such as '{\"top_p\": 0.9}'",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What a caller asks of a model; the messages come from the thread.
+    """A call of a model: everything about the request except the messages, which come from the thread.
 
-    `endpoint` names the server for what is learned of it, `provider` is its name in the registry, `served` the window
-    that the server itself reports, `asked` the one that the request asks for, such as a beta. `parent` is the event
-    this call belongs to, such as an agent's turn.
+    - `model`: the model's name.
+    - `fmt`: the wire format of the request.
+    - `endpoint`: the name of the server. What is learned about it is stored under this name.
+    - `provider`: the provider's name in the model registry; "" if unknown.
+    - `served`: the context window in tokens that the server reports.
+    - `asked`: the context window that the request asks for, for example with a beta header.
+    - `tools`: functions, or schemas in the call's format as dicts or JSON texts.
+    - `max_tokens`: the longest reply in tokens.
+    - `thinking`: the tokens of the reply that reasoning may use. The reply is never limited to fewer.
+    - `temperature`: the sampling temperature.
+    - `extra`: other fields of the request as JSON text, such as '{"top_p": 0.9}'.
+    - `parent`: the id of the event that this call belongs to, such as an agent's turn.
+    - `recall_tool`: the tool with which the model can fetch what was left out, named in markers; "" if there is none.
+    - `standing`: system messages that follow the thread's own. A change invalidates the provider's prompt cache.
+    - `tail`: messages that may change with every call. They stand before the last user message, or at the end in a tool
+      loop.
+    - `breakpoints`: whether requests mark what the provider should cache, if the provider needs marks.
 
-    `standing` and `tail` are sent and counted but never kept: they come with each call, no compaction and no summary
-    touches them. `standing` is system text and follows the thread's own; it changes seldom, for a change costs the
-    cached prefix. `tail` may change with every call: it stands before the last user message, in a tool loop at the end.
+    `standing` and `tail` are sent and counted, but never stored, compacted or summarised.
     """
 
     model: str
@@ -286,24 +365,20 @@ class Call:
     provider: str = ""
     served: int | None = None
     asked: int | None = None
-    #: The tools: schemas in the call's format, as dicts or JSON texts, or functions.
     tools: Sequence[ToolLike] = ()
     max_tokens: int | None = None
-    #: Tokens of the answer that thinking may take; the answer is never asked to be shorter than that.
     thinking: int = 0
     temperature: float | None = None
     extra: JsonText = ""
     parent: str = ""
-    #: The tool by which the model can ask for what left, named in markers; "" if it has none.
     recall_tool: str = ""
     standing: History = ()
     tail: History = ()
-    #: Whether requests mark what the provider should cache, if it needs marks.
     breakpoints: bool = True
 
     def __post_init__(self) -> None:
         for name in ("model", "fmt", "endpoint", "provider", "extra", "parent", "recall_tool"):
-            expect_text(name, getattr(self, name), TEXTS.get(name, "a text"))
+            expect_text(name, getattr(self, name), TEXTS.get(name, "a string"))
         for name in ("served", "asked", "max_tokens"):
             if getattr(self, name) is not None:
                 expect_number(name, getattr(self, name), "a number of tokens")
@@ -324,7 +399,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class HeldHistory:
-    """A history that someone else holds: its items, and the messages that they say."""
+    """A history that the caller keeps: its items, and the messages they stand for."""
 
     library: Library[Any]
     units: tuple[Unit[Any], ...]
@@ -332,10 +407,18 @@ class HeldHistory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A request that fits, and all that is known about it.
+    """A request that fits, with everything known about it.
 
-    `tokens` is what the provider is expected to count for messages and tools, `counted` what the counter says of the
-    messages. `edits` are those of this preparation, `turn` the id of its first event, `attempt` counts recoveries.
+    - `messages`, `body()`: what to send.
+    - `tokens`: the tokens that the provider is expected to count for messages and tools.
+    - `counted`: the tokens of the messages according to the counter.
+    - `edits`: the changes that this preparation made.
+    - `window`, `budget`: the context window with its source, and how it is divided.
+    - `threshold`, `limit`: the tokens, tools included, at which a compaction is due, and the most that may be sent.
+    - `renewal`: the tokens of new messages that are needed before the next compaction.
+    - `compactions`: how many times earlier messages were replaced. Requests with the same number extend each other.
+    - `attempt`: how many times the engine has recovered from a refusal.
+    - `turn`: the id of the first event of this turn.
     """
 
     thread: str
@@ -348,32 +431,34 @@ class Prepared:
     edits: tuple[Edit, ...] = ()
     turn: str = ""
     attempt: int = 0
-    #: The event of the overflow that this request is to recover from, and what was tried for other refusals.
+    #: The event of the overflow that this request recovers from, and the remedies tried for other refusals.
     overflow: str = ""
     remedies: frozenset[str] = frozenset()
-    #: The provider's tokens, tools included, from which a compaction is due.
     threshold: int = 0
-    #: Tokens of messages that must be new before another compaction may come.
+    limit: int = 0
     renewal: int = 0
-    #: Rows of the thread that the view was made of.
+    #: The number of rows in the thread when this was prepared.
     length: int = 0
-    #: How many times what was sent before was replaced: requests of the same number extend each other.
     compactions: int = 0
-    #: The history that was followed, if someone else holds it.
+    #: The counted and the reported tokens of the request that this one extends, if it was prepared from sizes alone,
+    #: and whether its own count is approximate.
+    extends: tuple[int, int] | None = None
+    rough: bool = False
+    #: The caller's history, if the caller keeps it.
     held: "HeldHistory | None" = field(default=None, repr=False)
 
     @property
     def messages(self) -> list[Any]:
-        """What to send, system text included: of the kind that the caller holds, else dicts of the call's format.
+        """The messages to send, system text included: of your own kind if you keep the history, otherwise dicts.
 
-        Of a history that the caller holds, what was not touched is the very object that was given.
+        An unchanged message of a history that you keep is the same object as in the input.
         """
         if self.held is not None:
             return given_back(self.held.library, self.held.units, self.request.messages)
         return cast("list[Any]", self.body()[format_named(self.call.fmt).api.messages])
 
     def body(self) -> dict[str, Any]:
-        """Return the whole request in the call's format, for those who call an SDK themselves; it asks for no stream.
+        """Return the whole request body in the call's format, without streaming, to send it with an SDK yourself.
 
         Example: `client.chat.completions.create(**prepared.body())`
         """
@@ -384,25 +469,30 @@ class Prepared:
         return body
 
     def with_reply(self, prompt: int) -> int:
-        """Return the tokens of such a prompt and the answer that was asked for: most providers count both."""
+        """Return the tokens of a prompt plus the reply it asks for: most providers count both."""
         return prompt + (self.request.max_tokens or self.budget.reply)
 
 
 def schema_texts(tools: Iterable[ToolLike], fmt: str = "openai-chat") -> tuple[JsonText, ...]:
-    """Return tools as the JSON texts of their schemas; a function is declared as the format does it.
+    """Return tools as the JSON texts of their schemas. Functions are declared in the given format.
 
-    Raises InputError for what is no list of tools.
+    Raises InputError if `tools` is not a list of tools.
     """
-    return tuple(tool if isinstance(tool, str) else _declared(tool, fmt) for tool in _checked_tools(tools))
+    checked = _checked_tools(tools)
+    if all(type(tool) is str for tool in checked):
+        return cast("tuple[JsonText, ...]", checked)
+    return tuple(tool if isinstance(tool, str) else _declared(tool, fmt) for tool in checked)
 
 
 def _checked_tools(tools: Iterable[ToolLike]) -> tuple[JsonText | ToolFunction, ...]:
+    if type(tools) is tuple and all(type(tool) is str and tool[:1] == "{" for tool in tools):
+        return tools
     expect_list("tools", tools, "a list of tool schemas or functions")
     return tuple(_checked_tool(f"tools[{at}]", tool) for at, tool in enumerate(tools))
 
 
 def _checked_tool(name: str, tool: object) -> JsonText | ToolFunction:
-    """The schema as text, or the function, which has one for each format."""
+    """The schema as text, or the function, which has one schema per format."""
     if isinstance(tool, ToolFunction) or (isinstance(tool, str) and tool.lstrip()[:1] == "{"):
         return tool
     if inspect.isfunction(tool):
@@ -421,18 +511,18 @@ def _declared(tool: ToolFunction, fmt: str) -> JsonText:
 
 
 class Provider(Protocol):
-    """A history that is kept elsewhere, such as a table of one's own: see `Engine.follow`."""
+    """A history that you store elsewhere, such as in your own table: see `Engine.follow`."""
 
     async def load(self, thread: str) -> Sequence[Message] | Sequence[Mapping[str, Any]]:
-        """Return what was said in a thread, oldest first: messages, or dicts of any wire format."""
+        """Return the messages of a thread, oldest first, as messages or as dicts of any wire format."""
 
 
 def with_beside(messages: History, call: Call) -> History:
-    """Return the messages of a thread with what is sent beside them, in its place.
+    """Return the messages of a thread with the standing text and the tail in their places.
 
-    Standing text follows the system text, inside the prefix that providers cache. The tail is never inside it: it
-    stands before the last user message, so that the question comes last, and in a tool loop at the end.
-    Example: system, user, a, user -> system, standing, user, a, tail, user
+    Standing text follows the system text, inside the prefix that providers cache. The tail is never inside that prefix:
+    it stands before the last user message, so that the question comes last, or at the end in a tool loop. Example:
+    system, user, a, user -> system, standing, user, a, tail, user
     """
     placed = with_standing(messages, call)
     if not call.tail:
@@ -442,7 +532,7 @@ def with_beside(messages: History, call: Call) -> History:
 
 
 def before_tail(messages: History, call: Call) -> int:
-    """Return how many of the messages stand before the volatile tail: all of them if there is none."""
+    """Return how many messages come before the tail: all but a user message at the end; all if there is no tail."""
     question_last = bool(call.tail and messages) and messages[-1].role is Role.USER
     return len(messages) - question_last
 
@@ -461,14 +551,15 @@ def with_standing(messages: History, call: Call) -> History:
 
 
 def without_tail(messages: History, call: Call) -> History:
-    """Return the part of the messages sent for a call that the next request repeats."""
+    """Return the messages of a request that the next request repeats."""
     return tuple(message for message in messages if message not in call.tail) if call.tail else messages
 
 
 def beginning(request: Request, until: int) -> Request:
-    """Return the first messages of a request, marked where an earlier one ended: read from the cache, not written.
+    """Return the first messages of a request, with the cache mark where an earlier request ended.
 
-    What is sent ends in a question or in results, so there is no end behind an answer.
+    The provider then reads the cached prefix instead of writing a new one. Requests end in a question or in results, so
+    no mark follows an answer.
     """
     messages, caching = request.messages[:until], request.caching
     if caching is None:

@@ -1,4 +1,7 @@
-"""The engine: every call prepared, every answer learned from, every refusal recovered, off the event loop."""
+"""The engine: it prepares every request, learns from every answer and recovers from every refusal.
+
+Engine does the work in worker threads, off the event loop; BlockingEngine does it in the calling thread.
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -10,6 +13,7 @@ from types import TracebackType
 from typing import Any, Literal, Self, TypeAlias, cast, get_args
 
 from everlong.core import (
+    Ending,
     EventKind,
     History,
     Json,
@@ -39,10 +43,13 @@ from everlong.engine.contracts import (
 )
 from everlong.engine.events import Observer
 from everlong.engine.functions import tool_function
+from everlong.engine.histories.deleted import erase_messages, remove_messages, restore_messages
 from everlong.engine.histories.followed import FollowedHistories, held_history
+from everlong.engine.histories.sizes import Sizes, prepare_by_sizes
+from everlong.engine.histories.vectors import thread_vectors
 from everlong.engine.preparation import compact_now, planned_point, prepare, remember, standing
 from everlong.engine.preview import Preview, preview
-from everlong.engine.recall import MOST_RECALLED, RecallResult, recall, recall_text
+from everlong.engine.recall.request import MOST_RECALLED, RecallResult, recall, recall_text
 from everlong.engine.recovery import recover
 from everlong.engine.settings import DEFAULT_SETTINGS, Settings
 from everlong.engine.thread import EngineContext, newest_compaction, work_on
@@ -55,19 +62,19 @@ from everlong.wire import Usage, error_from, finished_from, format_named, librar
 __all__ = ["BlockingEngine", "Engine"]
 
 MESSAGES = 'a list of messages, such as [{"role": "user", "content": "hello"}]'
-BY_HAND = "asked for"
-MOST_ROUNDS = 50  # of calls and results in one turn
-#: What a second turn of a thread does while the first is under way.
+BY_HAND = "requested"
+MOST_ROUNDS = 50  # rounds of calls and results in one turn
+#: What a second turn of a thread does while the first is running.
 Busy: TypeAlias = Literal["wait", "refuse"]
-#: What is added to a thread: words of the user, one message, or many, of any kind that `fit` takes.
+#: What `append` accepts: user text, one message, or a list of messages of any kind that `fit` accepts.
 Appended: TypeAlias = str | Message | Mapping[str, Any] | Sequence[Any]
-LITTLE = 0.95  # a compaction by hand that would leave more than this share is not worth its point
+LITTLE = 0.95  # a requested compaction that would leave more than this share is not worth making
 
 
 class BlockingEngine:
-    """The engine for callers without an event loop: prepares every request, learns from every answer, recovers.
+    """The engine without an event loop: the same methods as `Engine`, as plain functions. Get it as `engine.blocking`.
 
-    Safe to use from several threads; waits for the store if it must.
+    Safe to use from several threads. A call waits for the store if necessary.
     """
 
     def __init__(self, context: EngineContext, engine: "Engine") -> None:
@@ -86,31 +93,33 @@ class BlockingEngine:
         call: Call | None = None,
         owner: str | None = None,
     ) -> Finished:
-        """Return the answer to what the user says; both are in the thread then. See `Engine.ask`."""
+        """Add a user message to a thread, send the thread to the model, and return the answer. See `Engine.ask`."""
         answer = self._engine.ask(thread, text, model=model, tools=tools, system=system, call=call, owner=owner)
         try:
             asyncio.get_running_loop()
         except RuntimeError:
             return asyncio.run(answer)
         answer.close()
-        raise InputError("there is an event loop here: write `await engine.ask(…)`, without blocking")
+        raise InputError("engine.blocking cannot be used in a running event loop: write `await engine.ask(…)` instead")
 
-    def append(self, thread: str, messages: Appended, *, owner: str | None = None) -> tuple[Row, ...]:
-        """Add to a thread what the user says, one message or many, of any kind; a thread that is not there is created.
-
-        Raises NoThread if the thread belongs to someone else than the owner that is given.
-        """
+    def append(
+        self, thread: str, messages: Appended, *, owner: str | None = None, ids: Sequence[str] | None = None
+    ) -> tuple[Row, ...]:
+        """Add one or more messages to a thread, and create the thread if it does not exist. See `Engine.append`."""
         self.expect_owner(thread, owner)
         threads, values = self.context.threads, _values(messages)
         try:
-            return threads.append(thread, values)
+            rows = threads.append(thread, values, ids=ids)
         except NoThread:
-            with suppress(ThreadExists):  # two may come first at once
+            with suppress(ThreadExists):  # another caller may create it at the same moment
                 threads.create(thread, owner=owner or "")
-            return threads.append(thread, values)
+            rows = threads.append(thread, values, ids=ids)
+        if self.context.vectors is not None:
+            self.context.vectors.arrive(thread)
+        return rows
 
     def follow(self, thread: str, messages: Sequence[Message] | Sequence[Mapping[str, Any]]) -> tuple[Row, ...]:
-        """Add what is new in a history that is kept elsewhere; see `Engine.follow`."""
+        """Add the new messages of a history that you store elsewhere. See `Engine.follow`."""
         _expect_thread(thread)
         values = [message for message in _values(messages) if _said(message)]
         with self.context.states.lock(thread):
@@ -120,7 +129,9 @@ class BlockingEngine:
                 entries = []
             known = [said for entry in entries if isinstance(entry, Message) and (said := _said(entry))]
             if any(before != _said(now) for before, now in zip(known, values, strict=False)):
-                raise InputError(f"the history of {thread!r} changed where it was read before: remove the thread first")
+                raise InputError(
+                    f"earlier messages of {thread!r} have changed: remove the thread, then follow it again"
+                )
             new = values[len(known) :]
             return self.append(thread, new) if new else ()
 
@@ -133,11 +144,7 @@ class BlockingEngine:
         library: str = "",
         owner: str | None = None,
     ) -> Prepared:
-        """Return what to send now: it fits, is valid, and begins as the request before unless a compaction was due.
-
-        `history` is one that the caller holds, whole, of any kind that `fit` takes; `Prepared.messages` gives it back.
-        `library` names that kind where its messages are plain dicts and so do not show it, such as "strands".
-        """
+        """Return the next request of a thread: it fits, it is valid, and its prefix is stable. See `Engine.prepare`."""
         _expect_call(thread, call)
         self.expect_owner(thread, owner)
         if history is None:
@@ -147,36 +154,35 @@ class BlockingEngine:
         now, with_head = self._histories.follow(thread, held, call, owner=owner)
         return replace(prepare(self.context, now, with_head), held=held)
 
+    def prepare_by_sizes(self, thread: str, call: Call, sizes: Sizes, own: str = "{}") -> Prepared | None:
+        """Prepare a request whose messages the caller sends unchanged, by their sizes alone; see `histories.sizes`."""
+        return prepare_by_sizes(self.context, thread, call, sizes, own)
+
     def preview(self, thread: str, call: Call) -> Preview:
-        """Return how full the window is: what would be sent now, looked at without sending it."""
+        """Return how full the context window is, without sending anything. See `Engine.preview`."""
         _expect_call(thread, call)
         return preview(self.context, self._histories.current(thread), call)
 
     def record_usage(
         self, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
     ) -> ContextOverflow | None:
-        """Record an answer. Returns an overflow that came as a success: recover from it."""
+        """Record the usage of an answer, for programs that call the model themselves. See `Engine.record_usage`."""
         _expect_prepared(prepared)
         return record_usage(self.context, prepared, usage, stop=stop, said=said)
 
     def record_failure(self, prepared: Prepared, reason: str) -> None:
-        """Record that the call failed; its turn is over."""
+        """Record that the call failed and end its turn."""
         _expect_prepared(prepared)
         record_failure(self.context, prepared, reason)
 
     def recover(self, prepared: Prepared, error: ProviderError) -> Prepared:
-        """Return another request to try after a refusal. Raises the error to report if there is none."""
+        """Return another request to try after a refusal. See `Engine.recover`."""
         _expect_prepared(prepared)
-        expect("error", error, ProviderError, "the refusal, a ProviderError")
+        expect("error", error, ProviderError, "a ProviderError")
         return recover(self.context, prepared, error)
 
     def answered(self, prepared: Prepared, response: object) -> Prepared | None:
-        """Record the answer to a request and add it to the thread. Returns another request to send, None if it is done.
-
-        `response` is what an SDK gave back, its JSON, the events of a stream, a Finished, or the Usage alone. Another
-        request follows if the server cut the prompt and said nothing. Nothing is added to a history that the caller
-        holds.
-        """
+        """Record the answer to a request and add it to the thread. See `Engine.answered`."""
         _expect_prepared(prepared)
         usage, finished = _answer(prepared.call.fmt, response)
         stop = "stop" if finished is None else finished.stop
@@ -189,13 +195,13 @@ class BlockingEngine:
         return None
 
     def refused(self, prepared: Prepared, error: BaseException) -> Prepared:
-        """Return another request to send after an exception of an SDK or a framework. Raises the error to report."""
-        expect("error", error, BaseException, "what the call raised")
+        """Return another request to send after an SDK or a framework raised an exception. See `Engine.refused`."""
+        expect("error", error, BaseException, "the exception that the call raised")
         again = self.recover(prepared, error_from(error))
         return replace(again, held=prepared.held)
 
     def compact(self, thread: str, call: Call) -> Point | None:
-        """Compact now, down to the target, because someone asks for it. None if there is nothing worth compacting."""
+        """Compact a thread now, down to the target. See `Engine.compact`."""
         _expect_call(thread, call)
         engine, thread = self.context, self._histories.current(thread)
         with engine.states.lock(thread), engine.journal(thread) as journal:
@@ -214,10 +220,7 @@ class BlockingEngine:
             return point.entry if point is not None and isinstance(point.entry, Point) else None
 
     def undo(self, thread: str) -> Row | None:
-        """Withdraw the newest compaction: the next request is what it would have been without. None if there is none.
-
-        A summary that was only kept beside what a compaction left goes together with that compaction.
-        """
+        """Undo the newest compaction of a thread. See `Engine.undo`."""
         _expect_thread(thread)
         engine, thread = self.context, self._histories.current(thread)
         with engine.states.lock(thread), engine.journal(thread) as journal:
@@ -228,63 +231,84 @@ class BlockingEngine:
             journal.note(
                 EventKind.CONTEXT_RESTORED,
                 reason="undone",
-                tokens_before=point.entry.tokens_after,
-                tokens_after=point.entry.tokens_before,
+                tokens_before=point.entry.sizes[1],
+                tokens_after=point.entry.sizes[0],
             )
             return point
 
+    def remove_messages(self, thread: str, orders: Sequence[int]) -> tuple[int, ...]:
+        """Delete messages from a thread; `restore_messages` brings them back. See `Engine.remove_messages`."""
+        return remove_messages(self.context, self._deletable(thread, orders), orders)
+
+    def restore_messages(self, thread: str, orders: Sequence[int]) -> tuple[int, ...]:
+        """Restore deleted messages, with everything that was deleted with them. Returns the orders of the messages."""
+        return restore_messages(self.context, self._deletable(thread, orders), orders)
+
+    def erase_messages(self, thread: str, orders: Sequence[int]) -> dict[str, tuple[int, ...]]:
+        """Erase messages from the store permanently. See `Engine.erase_messages`."""
+        return erase_messages(self.context, self._deletable(thread, orders), orders)
+
+    def _deletable(self, thread: str, orders: Sequence[int]) -> str:
+        _expect_thread(thread)
+        expect_list("orders", orders, "a list of positions of messages in the thread")
+        for at, order in enumerate(orders):
+            expect_number(f"orders[{at}]", order, "the position of a message in the thread")
+        if not orders:
+            raise InputError("orders is empty: name at least one message")
+        return self._histories.current(thread)
+
     def pin(self, thread: str, order: int | None = None, text: str = "") -> Pin:
-        """Keep a message, or a text of one's own, in every request."""
+        """Keep a message, or a text of your own, in every request. See `Engine.pin`."""
         _expect_thread(thread)
         expect_text("text", text)
         if (order is None) == (not text):
-            raise InputError("pin either a message by its order, or a text")
+            raise InputError("pin needs either the order of a message or a text")
         if order is not None:
-            expect_number("order", order, "the place of a message in its thread")
+            expect_number("order", order, "the position of a message in the thread")
         return self.context.threads.pin(self._histories.current(thread), order, text)
 
     def unpin(self, thread: str, pin: str) -> None:
-        """Remove a pin."""
+        """Remove a pin, by its id."""
         _expect_thread(thread)
         expect_text("pin", pin, "the id of a pin")
         self.context.threads.unpin(self._histories.current(thread), pin)
 
     def recall(self, thread: str, what: str, *, limit: int = 10, owner: str | None = None) -> RecallResult:
-        """Return what a reference names, byte for byte, or what answers a query."""
+        """Return the original behind a reference, or the messages that answer a query. See `Engine.recall`."""
         _expect_thread(thread)
         self.expect_owner(thread, owner)
         expect_text("what", what, "a reference or a query")
-        expect_number("limit", limit, "how many answers are wanted")
+        expect_number("limit", limit, "the most messages to return")
         return recall(self.context.threads, self._histories.current(thread), what, limit=limit)
 
     def recall_text(self, thread: str, what: str, *, start: int = 0, most: int = MOST_RECALLED) -> str:
-        """Return what a model reads that calls a tool to recall: a reference, or a few words; see `recall`."""
+        """Return the text that a model reads when it calls the recall tool with a reference or a few words."""
         _expect_thread(thread)
         expect_text("what", what, "a reference or a query")
         return recall_text(self.context.threads, self._histories.current(thread), what, start=start, most=most)
 
     def expect_owner(self, thread: str, owner: str | None) -> None:
-        """Raise NoThread if an owner is given and the thread belongs to someone else. "" owns what has no owner."""
+        """Raise NoThread if the thread exists and belongs to someone else. See `Engine.expect_owner`."""
         _expect_thread(thread)
         if owner is None:
             return
         expect_text("owner", owner, "the name of an owner")
         try:
             known = self.context.threads.thread(thread)
-        except NoThread:  # whoever comes first creates it
+        except NoThread:  # the first append creates it
             return
         if known.owner != owner:
-            raise NoThread(f"there is no thread {thread!r} of {owner!r}")
+            raise NoThread(f"there is no thread {thread!r} that belongs to {owner!r}")
 
     def forget(self, thread: str) -> None:
-        """Drop what is held in memory of a thread; nothing stored changes."""
+        """Drop what is held in memory about a thread. Nothing stored changes."""
         state = self.context.states.get(thread)
         if state is not None:
             self.context.states.put(thread, replace(state, view=None, raw=None, anchor=None))
 
 
 def _said(message: Message) -> tuple[Role, str] | None:
-    """Return who said what, as a table keeps it; None for calls and results."""
+    """Return role and text, as a table stores them; None for calls and results."""
     text = message.text
     return (message.role, text) if text and message.role is not Role.TOOL else None
 
@@ -295,18 +319,18 @@ def _expect_thread(thread: str) -> None:
 
 def _expect_call(thread: str, call: Call) -> None:
     _expect_thread(thread)
-    expect("call", call, Call, 'what is asked of a model, such as Call(model="gpt-4o")')
+    expect("call", call, Call, 'a Call, such as Call(model="gpt-4o")')
 
 
 def _expect_prepared(prepared: Prepared) -> None:
-    expect("prepared", prepared, Prepared, "what prepare returned")
+    expect("prepared", prepared, Prepared, "the result of prepare")
 
 
 def _values(messages: Appended) -> History:
     if isinstance(messages, str):
         return (Message(Role.USER, (Text(messages),)),)
     items = [messages] if isinstance(messages, Message | Mapping) else messages
-    expect_list("messages", items, f"what the user says, a message, or {MESSAGES}")
+    expect_list("messages", items, f"a string, a message, or {MESSAGES}")
     for at, message in enumerate(items):
         if message is None or isinstance(message, str | bytes | int | float):
             expect(
@@ -321,7 +345,7 @@ def _values(messages: Appended) -> History:
 
 
 def _answer(fmt: str, response: object) -> tuple[Usage | None, Finished | None]:
-    """The usage, and the answer itself if it is there."""
+    """Return the usage, and the answer itself if the response has it."""
     if isinstance(response, Usage) or response is None:
         return response, None
     if isinstance(response, Finished):
@@ -332,9 +356,17 @@ def _answer(fmt: str, response: object) -> tuple[Usage | None, Finished | None]:
 
 
 class Engine:
-    """Runs conversations that are kept in a store. One for a whole program.
+    """Runs conversations that are kept in a store. Create one for the whole program.
 
-    Counting, compacting and waiting for the store happen in worker threads; the event loop goes on meanwhile.
+    - `threads`: the store, from `open_store`.
+    - `settings`: the settings for all threads; a thread can override them.
+    - `registry`: the model registry; None for the bundled one.
+    - `clock`, `new_id`: functions that return the current time and new ids, for tests.
+    - `observers`: functions that are called with every event.
+    - `busy`: what a second turn of a thread does while the first is running: "wait", or "refuse" with ThreadBusy.
+
+    All methods are async; `engine.blocking` has the same methods for programs without an event loop. Counting,
+    compacting and store access run in worker threads, so the event loop never waits for them.
     """
 
     def __init__(  # noqa: PLR0913 - the store, and what else an engine may be given by name
@@ -350,37 +382,51 @@ class Engine:
     ) -> None:
         if busy not in get_args(Busy):
             raise InputError(f"busy must be 'wait' or 'refuse', not {busy!r:.60}")
-        if not hasattr(threads, "keep_fact"):  # what no list, dict or path has
-            raise InputError(f"threads must be a store, not {threads!r:.60}: write Engine(open_store('chat.db'))")
+        if not hasattr(threads, "keep_fact"):  # no list, dict or path has this method
+            raise InputError(f"threads must be a store, such as open_store('chat.db'), not {threads!r:.60}")
         expect("settings", settings, Settings, 'a Settings value, such as Settings(preset="auto")')
         given: dict[str, Any] = {"clock": clock, "new_id": new_id}
         chosen = {name: value for name, value in given.items() if value is not None}
         context = EngineContext(
-            threads=threads, settings=settings, registry=registry, observers=tuple(observers), **chosen
+            threads=threads,
+            settings=settings,
+            registry=registry,
+            observers=tuple(observers),
+            vectors=thread_vectors(threads, settings.semantic),
+            **chosen,
         )
-        #: Called with every request that was answered and its model, in the event loop; they must not wait.
+        #: Functions that are called in the event loop with every answered request and its model; they must not block.
         self.after_turn: list[Callable[[Prepared, Model], None]] = []
-        #: The same engine for those without an event loop.
+        #: How a cancelled answer is marked. A server that shuts down uses "broken off", because nobody stopped it.
+        self.cut_short: Ending = "stopped"
+        #: The same engine for programs without an event loop.
         self.blocking = BlockingEngine(context, self)
         self._turns = Turns(refuses=busy == "refuse")
 
     @property
     def threads(self) -> Threads:
-        """The store."""
+        """The store that the engine works on."""
         return self.blocking.context.threads
 
-    async def append(self, thread: str, messages: Appended, *, owner: str | None = None) -> tuple[Row, ...]:
-        """Add to a thread what the user says, one message or many, of any kind; a thread that is not there is created.
+    async def append(
+        self, thread: str, messages: Appended, *, owner: str | None = None, ids: Sequence[str] | None = None
+    ) -> tuple[Row, ...]:
+        """Add one or more messages to a thread, and create the thread if it does not exist.
 
-        Raises NoThread if the thread belongs to someone else than the owner that is given.
+        - `messages`: a string (a user message), one message, or a list of any kind that `fit` accepts.
+        - `owner`: the owner of a new thread. Raises NoThread if the thread exists and belongs to someone else.
+        - `ids`: names for the rows. Appending the same ids again adds nothing, so a retry is safe.
+
+        Returns the rows.
         """
-        return await asyncio.to_thread(self.blocking.append, thread, messages, owner=owner)
+        return await asyncio.to_thread(self.blocking.append, thread, messages, owner=owner, ids=ids)
 
     async def follow(self, thread: str, provider: Provider) -> tuple[Row, ...]:
-        """Add what is new in a history of one's own to the thread; it is created if it does not exist yet.
+        """Add the new messages of a history that you store elsewhere, and create the thread if it does not exist.
 
-        The words of user, assistant and system count; calls of tools and their results are in the thread alone. Raises
-        InputError if what was read before is different now.
+        `provider` loads the history. Only the text of user, assistant and system messages is compared; tool calls and
+        results stay in the thread. Returns the new rows. Raises InputError if messages that were read before have
+        changed.
         """
         return await asyncio.to_thread(self.blocking.follow, thread, await provider.load(thread))
 
@@ -395,9 +441,10 @@ class Engine:
         call: Call | None = None,
         owner: str | None = None,
     ) -> Finished:
-        """Return the answer to what the user says; both are in the thread then. See `stream`.
+        """Add a user message to a thread, send the thread to the model, and return the answer.
 
-        Raises the ProviderError if there is no answer.
+        The arguments are those of `stream`. Both messages are in the thread when this returns. Raises a ProviderError
+        if there is no answer.
         """
         last: Reply | None = None
         replies = self.stream(thread, text, model=model, tools=tools, system=system, call=call, owner=owner)
@@ -419,12 +466,18 @@ class Engine:
         call: Call | None = None,
         owner: str | None = None,
     ) -> AsyncGenerator[Reply, None]:
-        """Stream the answer to what the user says; the last piece is Finished, which is kept, or Failed.
+        """Add a user message to a thread, send the thread to the model, and stream the answer.
 
-        Functions among the tools are called and their results answered, until the model has no more calls; calls of
-        tools that are only schemas end the turn. `system` is sent as system text and not kept. `call` has everything
-        else that can be asked for. While another turn of the thread is under way, this one waits, or raises ThreadBusy
-        if the engine was made with busy="refuse".
+        - `text`: the user message: a string, a message, or a list of messages.
+        - `model`: the model to ask, such as `HttpModel("openai", "gpt-4o")`.
+        - `tools`: functions or schemas. Functions are called and their results sent back until the model makes no more
+          calls. A call of a tool that is only a schema ends the turn.
+        - `system`: system text for this turn. It is sent but not stored.
+        - `call`: everything else about the request, such as `max_tokens`.
+        - `owner`: the owner of the thread; see `append`.
+
+        The last piece is Finished, which is stored in the thread, or Failed. If another turn of the thread is running,
+        this one waits, or raises ThreadBusy if the engine was created with `busy="refuse"`.
         """
         asked = call_of(model, call, tools, system)
         functions = {known.name: each for each in tools if isfunction(each) and (known := tool_function(each))}
@@ -437,12 +490,12 @@ class Engine:
                         last = reply
                         yield reply
                 calls = last.message.calls if isinstance(last, Finished) else ()
-                schemas = len(asked.tools) > len(functions)  # calls of these are the caller's
+                schemas = len(asked.tools) > len(functions)  # the caller runs calls of tools that are only schemas
                 if not calls or (schemas and any(each.name not in functions for each in calls)):
                     return
                 results = await asyncio.gather(*(answer_call(functions, each) for each in calls))
                 await self.append(thread, [Message(Role.TOOL, (result,)) for result in results])
-            yield Failed(ProviderError(f"the model went on calling tools for {MOST_ROUNDS} rounds"), begun=True)
+            yield Failed(ProviderError(f"the model was still calling tools after {MOST_ROUNDS} rounds"), begun=True)
 
     async def prepare(
         self,
@@ -453,70 +506,125 @@ class Engine:
         library: str = "",
         owner: str | None = None,
     ) -> Prepared:
-        """Return what to send now: it fits, is valid, and begins as the request before unless a compaction was due.
+        """Return the next request of a thread. It fits, it is valid, and it begins like the request before it.
 
-        `history` is one that the caller holds, whole, of any kind that `fit` takes; `Prepared.messages` gives it back.
-        `library` names that kind where its messages are plain dicts and so do not show it, such as "strands".
+        A compaction, if one is due, happens here and is the only thing that changes what was sent before.
+
+        - `call`: the model, the tools and everything else about the request.
+        - `history`: your own complete list of messages, of any kind that `fit` accepts, if you keep it yourself.
+          `Prepared.messages` then has the same kind.
+        - `library`: the name of that kind, if its messages are plain dicts that do not show it, such as "strands".
+        - `owner`: raises NoThread if the thread belongs to someone else.
+
+        Raises BudgetImpossible if what must stay is larger than the budget.
         """
         return await asyncio.to_thread(
             self.blocking.prepare, thread, call, history=history, library=library, owner=owner
         )
 
     async def answered(self, prepared: Prepared, response: object) -> Prepared | None:
-        """Record the answer to a request and add it to the thread. Returns another request to send, None if it is done.
+        """Record the answer to a request and add it to the thread.
 
-        `response` is what an SDK gave back, its JSON, the events of a stream, a Finished, or the Usage alone.
+        `response` is what an SDK returned, its JSON, the events of a stream, a Finished, or only the Usage. Returns
+        another request to send if the server silently cut the prompt; otherwise None. Nothing is added to a history
+        that you keep yourself.
         """
         return await asyncio.to_thread(self.blocking.answered, prepared, response)
 
     async def refused(self, prepared: Prepared, error: BaseException) -> Prepared:
-        """Return another request to send after an exception of an SDK or a framework. Raises the error to report."""
+        """Return another request to send after an SDK or a framework raised an exception.
+
+        Raises the error to report if no other request can help.
+        """
         return await asyncio.to_thread(self.blocking.refused, prepared, error)
 
     async def preview(self, thread: str, call: Call) -> Preview:
-        """Return how full the window is: what would be sent now, looked at without sending it."""
+        """Return how full the context window is: what the next request would hold, without sending it."""
         return await asyncio.to_thread(self.blocking.preview, thread, call)
 
     async def record_usage(
         self, prepared: Prepared, usage: Usage | None, *, stop: str = "stop", said: bool = True
     ) -> ContextOverflow | None:
-        """Record an answer. Returns an overflow that came as a success: recover from it."""
+        """Record the usage of an answer, for programs that call the model themselves.
+
+        Returns a ContextOverflow if the provider reported success but had cut the prompt: pass it to `recover`. Most
+        programs use `answered`, which does both.
+        """
         return await asyncio.to_thread(self.blocking.record_usage, prepared, usage, stop=stop, said=said)
 
     async def record_failure(self, prepared: Prepared, reason: str) -> None:
-        """Record that the call failed; its turn is over."""
+        """Record that the call failed and end its turn."""
         await asyncio.to_thread(self.blocking.record_failure, prepared, reason)
 
     async def recover(self, prepared: Prepared, error: ProviderError) -> Prepared:
-        """Return another request to try after a refusal. Raises the error to report if there is none."""
+        """Return another request to try after a refusal. Raises the error to report if no other request can help."""
         return await asyncio.to_thread(self.blocking.recover, prepared, error)
 
     async def compact(self, thread: str, call: Call) -> Point | None:
-        """Compact now, because someone asks for it. None if there is nothing worth compacting."""
+        """Compact a thread now, down to the target. Returns the compaction point.
+
+        Returns None if a compaction would save too little.
+        """
         return await asyncio.to_thread(self.blocking.compact, thread, call)
 
     async def undo(self, thread: str) -> Row | None:
-        """Withdraw the newest compaction. None if there is none."""
+        """Undo the newest compaction of a thread. Returns its row, or None if there is none.
+
+        The next request is what it would have been without the compaction.
+        """
         return await asyncio.to_thread(self.blocking.undo, thread)
 
+    async def remove_messages(self, thread: str, orders: Sequence[int]) -> tuple[int, ...]:
+        """Delete messages from a thread: from requests, recall, search, titles and summaries.
+
+        `orders` are the positions of the messages in the thread. A call is deleted with its results, and a compaction
+        that covers a deleted message is undone. Returns the orders of everything that was deleted; `restore_messages`
+        brings it back. If a turn of the thread is running, this waits for it, or raises ThreadBusy if the engine was
+        created with `busy="refuse"`.
+        """
+        async with self._turns.turn(thread):
+            return await asyncio.to_thread(self.blocking.remove_messages, thread, orders)
+
+    async def restore_messages(self, thread: str, orders: Sequence[int]) -> tuple[int, ...]:
+        """Restore deleted messages, with everything that was deleted with them. Returns the orders of the messages."""
+        async with self._turns.turn(thread):
+            return await asyncio.to_thread(self.blocking.restore_messages, thread, orders)
+
+    async def erase_messages(self, thread: str, orders: Sequence[int]) -> dict[str, tuple[int, ...]]:
+        """Erase messages from the store permanently, whether they were deleted before or not.
+
+        Other threads that share the messages lose them too. This cannot be undone. Returns the orders of the erased
+        rows, by thread.
+        """
+        async with self._turns.turn(thread):
+            return await asyncio.to_thread(self.blocking.erase_messages, thread, orders)
+
     async def pin(self, thread: str, order: int | None = None, text: str = "") -> Pin:
-        """Keep a message, or a text of one's own, in every request."""
+        """Keep a message in every request, given by its order in the thread, or a text of your own."""
         return await asyncio.to_thread(self.blocking.pin, thread, order, text)
 
     async def unpin(self, thread: str, pin: str) -> None:
-        """Remove a pin."""
+        """Remove a pin, by its id."""
         await asyncio.to_thread(self.blocking.unpin, thread, pin)
 
     async def recall(self, thread: str, what: str, *, limit: int = 10, owner: str | None = None) -> RecallResult:
-        """Return what a reference names, byte for byte, or what answers a query."""
+        """Return the original behind a reference, byte for byte, or the messages that answer a query.
+
+        `what` is a reference (as in edits and markers) or a query, and `limit` the most messages to return.
+        """
         return await asyncio.to_thread(self.blocking.recall, thread, what, limit=limit, owner=owner)
 
     async def expect_owner(self, thread: str, owner: str | None) -> None:
-        """Raise NoThread if an owner is given and the thread belongs to someone else. "" owns what has no owner."""
+        """Raise NoThread if the thread exists and belongs to someone else.
+
+        An `owner` of None checks nothing; "" is the owner of threads without one.
+        """
         await asyncio.to_thread(self.blocking.expect_owner, thread, owner)
 
     def close(self) -> None:
         """Close the store."""
+        if self.blocking.context.vectors is not None:
+            self.blocking.context.vectors.close()
         self.threads.close()
 
     def __enter__(self) -> Self:

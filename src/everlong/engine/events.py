@@ -1,6 +1,6 @@
 """Events: what happens to a thread, recorded in the store and reported to observers, logs and traces.
 
-No contents are in them: names, figures and reasons. Reasons may quote a provider's error text.
+They contain names, figures and reasons, but no message contents. A reason may quote a provider's error.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from everlong.compress import Preset
-from everlong.core import OUTCOMES, Event, EventKind, JsonText, starts
+from everlong.core import OUTCOMES, Event, EventKind, Figures, JsonText, starts
 from everlong.engine.contracts import Threads
 from everlong.extras import expect_extras
 from everlong.windows import Window
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, TracerProvider
 
 __all__ = [
+    "ASSEMBLED",
     "CUT_NEAR",
     "Journal",
     "Observer",
@@ -33,12 +34,13 @@ __all__ = [
     "window_hint",
 ]
 
-#: Called with every event of a thread after it was recorded. It must not wait; what it raises is logged only.
+#: Called with every event of a thread after it was recorded. It must not block; exceptions are only logged.
 Observer = Callable[[str, Event], None]
 
 log = logging.getLogger("everlong.observers")
 
-CUT_NEAR = "a cut is near"  # the reason of a warning that needs nobody's help
+ASSEMBLED = "preset "  # how the reason begins if a preset assembles every request: then no compaction is stored
+CUT_NEAR = "a compaction is near"  # the reason of a warning that nobody has to act on
 
 
 def now() -> datetime:
@@ -92,11 +94,11 @@ class Journal:
 def _report(observer: Observer, thread: str, event: Event) -> None:
     try:
         observer(thread, event)
-    except Exception:  # an observer is somebody else's code; a turn does not fail for it
-        log.exception("an observer failed at %s of %s", event.kind.value, thread)
+    except Exception:  # an observer is foreign code: its failure must not end a turn
+        log.exception("an observer failed on event %s of thread %s", event.kind.value, thread)
 
 
-KEPT_OPEN = 4_096  # spans; one whose end never comes is dropped
+KEPT_OPEN = 4_096  # spans; beyond that, a span whose end never comes is dropped
 FAILURES = frozenset({EventKind.TURN_FAILED, EventKind.SUMMARY_FAILED, EventKind.OVERFLOW_FAILED})
 FIGURES = ("parent", "reason", "model", "messages_before", "messages_after", "tokens_before", "tokens_after", "cost")
 OPERATIONS = {
@@ -107,7 +109,7 @@ OPERATIONS = {
 
 
 def logs_events(logger: logging.Logger | None = None) -> Observer:
-    """Return an observer that logs each event, figures as `record.everlong`; failures are warnings, the rest info."""
+    """Return an observer that logs each event, with its figures in `record.everlong`. Failures are warnings."""
     out = logger or logging.getLogger("everlong.events")
 
     def report(thread: str, event: Event) -> None:
@@ -121,11 +123,10 @@ def logs_events(logger: logging.Logger | None = None) -> Observer:
 
 
 def traces_events(provider: "TracerProvider | None" = None) -> Observer:
-    """Return an observer with a span for every turn, summary and recovery, with `gen_ai.*` attributes.
+    """Return an observer that makes a span for every turn, summary and recovery, with `gen_ai.*` attributes.
 
-    Everything else is an event inside a span.
-
-    Needs the `telemetry` extra. Without a provider the global one of OpenTelemetry is used.
+    All other events are events inside a span. Needs the `telemetry` extra. Without a provider, OpenTelemetry's global
+    one is used.
     """
     expect_extras("tracing", "telemetry")
     from opentelemetry import trace  # noqa: PLC0415 - an extra that only those who trace install
@@ -183,34 +184,41 @@ def _nanoseconds(time: datetime) -> int:
     return int(time.timestamp() * 1_000_000_000)
 
 
-def compression_data(preset: Preset, before: int, after: int) -> JsonText:
-    """Return the figures of a compaction by the names of the context document; null if there is no limit.
+def compression_data(preset: Preset, before: int, after: int, figures: Figures | None = None) -> JsonText:
+    """Return the figures of a compaction, under the names of the context document; null if there is no limit.
 
-    Example: the preset simple, 40 messages, 12 sent -> max_messages 12, max_chars_per_message 4000
+    For a stored compaction, they also say how many messages were kept, shortened and left out. Example: the preset
+    simple, 40 messages, 12 sent -> max_messages 12, max_chars_per_message 4000
     """
-    return json.dumps(
-        {
-            "original_count": before,
-            "compressed_count": after,
-            "max_messages": preset.history.messages,
-            "max_chars_per_message": preset.history.characters,
+    data = {
+        "original_count": before,
+        "compressed_count": after,
+        "max_messages": preset.history.messages,
+        "max_chars_per_message": preset.history.characters,
+    }
+    if figures is not None:
+        data |= {
+            "messages": figures.messages,
+            "kept": figures.kept,
+            "shortened": figures.shortened,
+            "left_out": figures.left_out,
         }
-    )
+    return json.dumps(data)
 
 
 def window_hint(window: Window, *, summarises: bool = True) -> str:
-    """Return what to do about a window that nobody knows; without `summarises` no summary is begun until then."""
-    off = "" if summarises else "; until then no summary is written by itself"
+    """Return what to do about an unknown window. Without `summarises`, it adds that no summary starts until then."""
+    off = "" if summarises else "; until then no summary is written automatically"
     return (
-        f"no window is known for {window.model!r}; {window.context:,} tokens are assumed: "
-        f"set EVERLONG_WINDOW, or `window` in the settings of the thread{off}"
+        f"the context window of {window.model!r} is unknown, so {window.context:,} tokens are assumed: "
+        f"set EVERLONG_WINDOW, or `window` in the thread's settings{off}"
     )
 
 
 def narrow_hint(movable: int, window: int, parts: Sequence[tuple[str, int]]) -> str:
-    """Return what takes so much of a window that a compaction can move only little of it, and what to do about it."""
+    """Return what fills the window and what to do about it, for a window of which a compaction can free only little."""
     sizes = ", ".join(f"{name} {size:,}" for name, size in sorted(parts, key=lambda part: -part[1]))
     return (
-        f"a compaction can move only {movable:,} of the window's {window:,} tokens ({sizes}): "
-        "use a model with a larger window, fewer tools, a shorter system text, or ask for a shorter answer"
+        f"compaction can free only {movable:,} of the window's {window:,} tokens ({sizes}): "
+        "use a model with a larger window, fewer tools or a shorter system text, or ask for a shorter answer"
     )

@@ -26,7 +26,7 @@ __all__ = [
 
 MOST_COMPLAINTS = 12
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")  # what every provider accepts
-LONGEST_SCHEMA = 300  # characters of one in a complaint
+LONGEST_SCHEMA = 300  # characters of a schema in an error text
 REFERENCE = "#/$defs/"
 #: Kinds of parameters that a model cannot give.
 NOT_BY_NAME = {
@@ -50,7 +50,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """The parameters of a function. `filled` names the one that the caller fills in, "" where there is none."""
+    """The parameters of a function. `filled` names the one that the caller fills in, "" if there is none."""
 
     parameters: tuple[Parameter, ...]
     filled: str = ""
@@ -63,7 +63,7 @@ class DeclaredTool(Protocol):
 
     @property
     def name(self) -> str:
-        """By which a model calls it."""
+        """The name by which a model calls it."""
 
     @property
     def description(self) -> str:
@@ -87,9 +87,9 @@ class ToolFunction:
 def tool_function(
     function: Function, *, name: str = "", description: str = "", filled: type | None = None
 ) -> ToolFunction:
-    """Return a function as a tool: its docstring is the description, its parameters are the schema.
+    """Return a function as a tool: its docstring becomes the description, its parameters the schema.
 
-    A parameter of type `filled` is not the model's to give. Raises InputError for a function that a model could not
+    A parameter of type `filled` is not passed by the model. Raises InputError for a function that a model could not
     call. Example: `def add(a: int, b: int = 1) -> int: "Add two numbers."` -> a tool named "add"
     """
     tool_name = name or getattr(function, "__name__", "")
@@ -97,7 +97,7 @@ def tool_function(
     if not inspect.isfunction(function) or generates:
         raise InputError(f"{tool_name or function!r} cannot be a tool: only plain and async functions can")
     if not NAME.fullmatch(tool_name):
-        raise InputError(f"{tool_name!r} cannot name a tool: letters, digits, _ and -, at most 64; give name=")
+        raise InputError(f"{tool_name!r} is not a tool name (at most 64 letters, digits, _ and -): pass name=")
     text = description or inspect.cleandoc(function.__doc__ or "")
     if not text:
         raise InputError(f"{tool_name} needs a docstring: the model reads it as the tool's description")
@@ -106,9 +106,9 @@ def tool_function(
 
 
 def signature_of(function: Function, tool_name: str, filled: type | None = None) -> Signature:
-    """Return the parameters of a function; one of type `filled` is not the model's to give.
+    """Return the parameters of a function; a parameter of type `filled` is filled in by the caller, not by the model.
 
-    Raises InputError for one that a model could not give.
+    Raises InputError for a parameter that a model cannot pass.
     """
     try:
         hints = get_type_hints(function, include_extras=True)
@@ -117,7 +117,7 @@ def signature_of(function: Function, tool_name: str, filled: type | None = None)
     parameters, own, defaults = [], "", {}
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind in NOT_BY_NAME:
-            raise InputError(f"{tool_name} {NOT_BY_NAME[parameter.kind].format(name=name)}: a model cannot give that")
+            raise InputError(f"{tool_name} {NOT_BY_NAME[parameter.kind].format(name=name)}: a model cannot pass that")
         if name not in hints:
             raise InputError(f"{tool_name}: parameter {name} needs a type")
         if filled is not None and hints[name] is filled:
@@ -157,9 +157,9 @@ def _inlined(schema: Any, definitions: dict[str, Any], what: str, inside: tuple[
     if isinstance(reference, str):
         name = reference.removeprefix(REFERENCE)
         if name in inside:
-            raise InputError(f"{what} contains itself")
+            raise InputError(f"{what} refers to itself")
         return _inlined(definitions[name], definitions, what, (*inside, name))
-    titled = isinstance(schema.get("title"), str)  # otherwise it is a field called "title"
+    titled = isinstance(schema.get("title"), str)  # if it is not a string, "title" is a field
     return {
         key: _inlined(value, definitions, what, inside)
         for key, value in schema.items()
@@ -177,27 +177,29 @@ def schema_of(signature: Signature) -> JsonObject:
 
 
 def checked(arguments: JsonObject, signature: Signature) -> tuple[dict[str, Any], str]:
-    """Return the values to call with, and a line for each argument that is wrong; "" if all are right."""
+    """Return the values to call a function with, and a line for each wrong argument; "" if all are right."""
     known = {parameter.name for parameter in signature.parameters}
     listed = ", ".join(parameter.name for parameter in signature.parameters) or "none"
-    complaints = [f"{name[:80]}: no such argument; there are: {listed}" for name in arguments if name not in known]
+    complaints = [
+        f"{name[:80]}: unknown argument; known arguments: {listed}" for name in arguments if name not in known
+    ]
     values: dict[str, Any] = {}
     for parameter in signature.parameters:
         given = arguments.get(parameter.name)
         if parameter.name not in arguments:
             if parameter.required:
-                complaints.append(f"{parameter.name}: missing; it takes {_takes(parameter)}")
+                complaints.append(f"{parameter.name}: missing; expected {_takes(parameter)}")
             continue
         try:
             values[parameter.name] = _value(given, parameter.kind)
         except msgspec.ValidationError as error:
-            if given is not None or parameter.required:  # null for what may be left out means: left out
-                complaints.append(f"{parameter.name}: {error}; it takes {_takes(parameter)}")
+            if given is not None or parameter.required:  # null for an optional argument means that it is left out
+                complaints.append(f"{parameter.name}: {error}; expected {_takes(parameter)}")
     return values, "\n".join(complaints[:MOST_COMPLAINTS])
 
 
 def _value(given: Json, kind: Any) -> Any:
-    """Return the value as its type. Models write numbers as text, and lists as JSON in a text: both are read."""
+    """Return the value converted to its type. Numbers written as text and lists written as JSON text are accepted."""
     try:
         return msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError:

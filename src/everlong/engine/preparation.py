@@ -1,8 +1,8 @@
-"""Prepare the next request of a thread: its view, compacted if that is due, with what the question needs from before.
+"""Prepare the next request of a thread: its view, compacted if due, with what the question needs from earlier.
 
     view (head, newest point, later messages) -> below the threshold: sent as it is, the prefix untouched
                                               -> above it: a compaction, stored as a point
-                                              -> a question about messages that left the view: they are recalled, once
+                                              -> a question or a step about messages that left: recalled, once
 
 After a compaction the view is the head, what the point left of the messages that it covers, and a tail of unchanged
 messages. The point stores the middle; head and tail come from the log. So every later request begins with the same
@@ -12,37 +12,33 @@ bytes, in this process and any other.
 from collections import Counter as Tally
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import islice
 
 from everlong.compress import OURS
 from everlong.core import (
     Action,
     Edit,
     EventKind,
-    FrameKind,
+    Figures,
     History,
     Message,
     Opened,
     Point,
-    Recalled,
     Role,
-    Row,
     Text,
     Withdrawal,
     clamp_reply,
-    frames_in,
     head_length,
 )
+from everlong.engine.budget import Due, due_of
 from everlong.engine.contracts import Call, Prepared, before_tail, with_beside, with_standing
-from everlong.engine.events import CUT_NEAR, compression_data, narrow_hint, window_hint
-from everlong.engine.recall import recalled_block
+from everlong.engine.events import ASSEMBLED, CUT_NEAR, compression_data, narrow_hint, window_hint
+from everlong.engine.recall.block import recall_needed
+from everlong.engine.situation import asks_model, situation, summary_message_limit
 from everlong.engine.thread import (
     LEFT_BEFORE,
     CallContext,
     EngineContext,
     RawHistory,
-    ThreadState,
-    left_by,
     pinned_texts,
     summary_in,
     summary_limit,
@@ -68,6 +64,8 @@ __all__ = [
     "assembled_with",
     "compact_now",
     "lighter_target",
+    "messages_before",
+    "next_due",
     "planned_point",
     "prefix_to_cache",
     "prepare",
@@ -80,12 +78,10 @@ __all__ = [
 
 ATTEMPTS = 4  # another process may append meanwhile; each attempt reads again
 WARNED_AT = 0.9  # of the threshold
-LOOKED_BACK = 8  # rows, to tell a question from a result
-LARGEST_RECALL = 2_000  # tokens; a larger one costs more than it helps: it is paid for until the next compaction
-NARROW = 0.15  # of the window; with less to move compactions come often, and the user is told what takes the window
-SAME_SIZE = 0.9  # of what fits now; a point that was made for less was made for another window
-WORTH_RESTORING = 0.8  # of what fits now; a point that was made for less may no longer be needed
-#: Styles whose documents bound the length: the facts that code copied stay in the store, the model's words are sent.
+NARROW = 0.15  # of the window; with less to move, compactions are frequent, and the user learns what fills the window
+SAME_SIZE = 0.9  # of what fits now; a point made for a smaller size was made for another window
+WORTH_RESTORING = 0.8  # of what fits now; a point made for a smaller size may no longer be needed
+#: Styles of presets that bound the summary's length: only the model's text is sent, the copied facts stay in the store.
 BOUNDED_STYLES = frozenset({"free", "buffer", "rolling"})
 
 
@@ -103,10 +99,14 @@ def prepare(engine: EngineContext, thread: str, call: Call) -> Prepared:
         except EverlongError as error:
             journal.note(EventKind.TURN_FAILED, parent=turn, model=call.model, reason=str(error))
             raise
-        _tell_narrow(context)
+        _report_narrow_window(context)
         remember(context, view)
         prepared = prepared_from(context, view)
-        _tell_shorter(context, prepared)
+        _report_shorter_reply(context, prepared)
+        if engine.vectors is not None:
+            engine.vectors.arrive(thread)
+            if failure := engine.vectors.take_failure():
+                journal.note(EventKind.CONTEXT_WARNED, parent=turn, model=call.model, reason=failure)
         return prepared
 
 
@@ -123,20 +123,20 @@ def _view(context: CallContext) -> View:
         return compact_now(context, reason, view.tokens)
     if context.budget.bytes is not None and bytes_of(view.messages, context.call.schemas) > context.budget.bytes:
         return _lighter(context, view)
-    if _recall(context, view):
+    if recall_needed(context, view):
         view = standing(context)
     _warn(context, view)
     return view
 
 
 def _untouched(context: CallContext) -> View:
-    """Off means off: the history of the thread, byte for byte."""
+    """Return the history of the thread, byte for byte: the mode or the preset changes nothing."""
     messages = (*context.state.prefix, *context.state.since)
     return View(messages, messages, context.budget.counter.messages(messages))
 
 
 def upcoming(context: CallContext) -> View:
-    """Return what would be sent now, before any compaction; nothing is noted. Raises BudgetImpossible."""
+    """Return what would be sent now, before any compaction; nothing is recorded. Raises BudgetImpossible."""
     if not context.state.opened.thread.messages:
         return View((), (), 0)
     if context.budget.preset.every_call and not context.settings.untouched:
@@ -170,68 +170,103 @@ def remember(context: CallContext, view: View) -> None:
 
 
 def _reason_to_compact(context: CallContext, view: View) -> str:
-    """Why a compaction is due now; "" if none is."""
+    """Return why a compaction is due now; "" if none is."""
     budget, state = context.budget, context.state
-    if view.tokens > budget.limit:
-        return "more than the window takes"
-    if state.undone or _too_soon(context, view):
+    if view.tokens > budget.limit:  # the limit excludes the answer and the margin: the prompt alone may still fit
+        return "larger than the window" if budget.true(view.tokens) > budget.parts.window else "threshold reached"
+    if state.undone or view.tokens <= _renewed_at(context):
         return ""
     if view.tokens > budget.threshold:
-        return "high mark"
+        return "threshold reached"
     idle = None if state.called_at is None else (context.engine.clock() - state.called_at).total_seconds()
     wanted = max(0, budget.limit - budget.parts.fixed) * budget.parts.threshold / context.settings.threshold_share
-    cold = budget.parts.fixed + context.settings.cold_mark * wanted  # of a soft cap too
+    cold = budget.parts.fixed + context.settings.cold_mark * wanted  # also scaled to a soft cap
     if idle is not None and idle > context.settings.cache_seconds and view.tokens > cold:
         return "cold cache"
     return ""
 
 
-def _too_soon(context: CallContext, view: View) -> bool:
-    """Whether too little is new since the last compaction for another: what stays may be larger than the target."""
+def _renewed_at(context: CallContext) -> int:
+    """Return the size of a view up to which too little is new since the last compaction for another one.
+
+    What must stay may be larger than the target. -1 if there was no compaction, or if it was for another model or
+    window.
+    """
     row = context.state.opened.point
     if row is None or not isinstance(row.entry, Point) or row.entry.model != context.call.model:
-        return False
+        return -1
     made_for_this = row.entry.limit > SAME_SIZE * context.budget.empty_limit
-    new = context.state.new_tokens(view.tokens)
-    return made_for_this and new is not None and new < context.budget.renewal
+    return row.entry.tokens_after + context.budget.renewal - 1 if made_for_this else -1
+
+
+def next_due(context: CallContext) -> Due | None:
+    """Return when the next compaction of the thread comes; None if its preset does not use the threshold.
+
+    That is at the threshold. After an undo it is at the limit, where a compaction is unavoidable. After a compaction it
+    is not before enough is new.
+    """
+    budget, settings = context.budget, context.settings
+    if not settings.heeds_threshold or settings.untouched:
+        return None
+    most, threshold = budget.messages + budget.parts.tools, budget.true_threshold
+    early = asks_model(settings, context.state)
+    if context.state.undone:
+        return due_of(budget, most, early=early)
+    renewed = _renewed_at(context)
+    if budget.preset.every_call:
+        new = context.state.new_tokens(0)
+        stuck = new is not None and -new + budget.parts.tools >= threshold
+        renewed = budget.renewal - (new or 0) if stuck else -1
+    at = threshold if renewed <= budget.threshold else max(threshold, budget.true(renewed))
+    return due_of(budget, min(at, most), early=early)
 
 
 def _lighter(context: CallContext, view: View) -> View:
-    """Compact because of the bytes of a view; where nothing can go the provider decides."""
+    """Compact because a view has too many bytes. If nothing can be removed, send it and let the provider decide."""
     target = lighter_target(context, view.messages, view.tokens)
     try:
-        return compact_now(context, "more bytes than it takes", view.tokens, limit=view.tokens - 1, target=target)
+        return compact_now(context, "larger than the limit in bytes", view.tokens, limit=view.tokens - 1, target=target)
     except BudgetImpossible:
         return view
 
 
 def lighter_target(context: CallContext, messages: History, counted: int) -> int:
-    """Return the tokens to go down to where a provider takes only so many bytes: half of them are for texts."""
+    """Return the target in tokens for a provider that limits the bytes of a request; half of them are for texts."""
     most, texts = context.budget.bytes or 0, bytes_of(without_images(messages), context.call.schemas)
     return min(counted - 1, context.budget.target, int(counted * most / (2 * texts)) if texts > most // 2 else counted)
 
 
 def compact_now(
-    context: CallContext, reason: str, before: int, *, limit: int | None = None, target: int | None = None
+    context: CallContext,
+    reason: str,
+    before: int,
+    *,
+    limit: int | None = None,
+    target: int | None = None,
+    refused: bool = False,
 ) -> View:
     """Compact, store the point, and return the new view. Raises BudgetImpossible if it cannot fit.
 
-    `before` are the tokens that the view took until now. The current summary is carried on.
+    `before` are the tokens that the view has taken until now. If that view was `refused`, the new one is smaller, or
+    the error is raised. The current summary is kept.
     """
     most = context.budget.compacted_limit if limit is None else limit
+    summary = situation(context)
     aim = min(context.budget.target if target is None else target, most)
     for _ in range(ATTEMPTS):
         try:
-            point = planned_point(context, reason, before, limit=most, target=aim)
+            point = planned_point(context, reason, before, limit=most, target=aim, summary=summary)
         except BudgetImpossible as impossible:
             if limit is not None:
                 raise
             most = _given_way(context, most, impossible)
-            point = planned_point(context, reason, before, limit=most, target=most)
+            if refused:  # the provider has decided: the same view must not be sent again
+                most = min(most, before - 1)
+            point = planned_point(context, reason, before, limit=most, target=most, summary=summary)
         if limit is not None:
-            point = replace(point, limit=0)  # made because of a refusal, not for a size: it is never restored
+            point = replace(point, limit=0)  # made because of a refusal: a larger window does not undo it
         elif not point.edits and point.tokens_after >= before:
-            return standing(context)  # there is nothing to move: all of it must stay
+            return standing(context)  # nothing can be moved
         try:
             context.engine.threads.append(context.thread, [point], expected=context.length)
         except ThreadChanged:
@@ -248,11 +283,10 @@ def compact_now(
 
 
 def _given_way(context: CallContext, limit: int, impossible: BudgetImpossible) -> int:
-    """What may be sent if all that was kept free gives way: margins, and the answer down to its shortest.
+    """Return how many tokens may be sent without any reserve: no margins, and the shortest answer.
 
-    Where sizes are estimated or the window is guessed from refusals, what seems too large is sent all the same, as
-    small as it gets: the provider decides.
-    Raises the error where it cannot fit by an exact count.
+    If sizes are estimated or the window is guessed from refusals, a request that seems too large is sent anyway, as
+    small as possible, and the provider decides. Raises the error if the request cannot fit by an exact count.
     """
     budget = context.budget
     smallest = impossible.needed - sum(size for _, size in budget.other_parts)
@@ -268,27 +302,31 @@ def planned_point(
 ) -> Point:
     """Return the point that a compaction would make, without storing it. Raises BudgetImpossible if it cannot fit.
 
-    Without a new summary the current one is carried on.
+    Without a new summary, the current one is kept.
     """
     opened, counter = context.state.opened, context.budget.counter
     summary = summary_in(opened.point) if summary is None else summary
-    told = (
-        ()
-        if summary is None
-        else (summary_message(summary, counter, summary_limit(min(limit, context.budget.movable))),)
+    summary_messages = (
+        () if summary is None else (summary_message(summary, counter, summary_message_limit(context, summary, limit)),)
     )
-    raw = context.raw_history().with_background(opened.pins, told)
-    options = replace(context.view_options(limit=limit, target=target), pins=raw.pins, index=raw.index)
+    raw = context.raw_history().with_background(opened.pins, summary_messages)
+    vectors = context.engine.vectors
+    options = replace(
+        context.view_options(limit=limit, target=target),
+        pins=raw.pins,
+        index=raw.index,
+        likeness=None if vectors is None else vectors.likeness(context.thread, raw.orders),
+    )
     try:
         view = compacted_view(raw.history, options)
     except BudgetImpossible as error:
         raise _of_the_window(error, context) from None
     tail = _tail_length(view, arrived(raw.history, options), raw.orders)
-    ours = (*pinned_texts(opened.pins), *told)
+    ours = (*pinned_texts(opened.pins), *summary_messages)
     middle = view.messages[head_length(raw.history) : len(view.messages) - tail]
     return Point(
         boundary=raw.orders[len(raw.history) - tail] if tail else raw.length,
-        summary=(*told, *(message for message in middle if message not in ours)),
+        summary=(*summary_messages, *(message for message in middle if message not in ours)),
         tokens_before=before,
         tokens_after=view.tokens,
         reason=reason,
@@ -297,11 +335,34 @@ def planned_point(
         model=counter.model,
         limit=context.budget.empty_limit,
         edits=tuple(_new_edits(view, raw.orders, opened)),
+        figures=_figures(context, raw, view, tail, before),
     )
 
 
+def _figures(context: CallContext, raw: RawHistory, view: View, tail: int, before: int) -> Figures:
+    """Return the figures of the compaction. The provider has not counted the new view, so its size is unanchored."""
+    head, end = head_length(raw.history), len(raw.history) - tail
+    shorter = {edit.at for edit in view.edits if edit.action in (Action.SHORTEN, Action.DROP)}
+    places = {at for at in view.places or range(len(view.messages)) if at != OURS}
+    sent = [at for at in places if head <= at < end and raw.orders[at] != LEFT_BEFORE]
+    shortened = sum(at in shorter for at in sent)
+    return Figures(
+        messages=messages_before(context, raw, len(raw.history) - tail),
+        kept=len(sent) - shortened,
+        shortened=shortened,
+        before=context.budget.true(before),
+        after=context.budget.unanchored().true(view.tokens),
+    )
+
+
+def messages_before(context: CallContext, raw: RawHistory, end: int) -> int:
+    """Return how many messages the thread has before a place in its raw history, without leading system text."""
+    later = sum(order != LEFT_BEFORE for order in raw.orders[end:])
+    return max(0, context.state.opened.thread.messages - head_length(raw.history) - later)
+
+
 def _new_edits(view: View, orders: tuple[int, ...], opened: Opened) -> Iterator[Edit]:
-    """The edits with their place in the thread; what had left the view before is reported by an earlier point."""
+    """Return the edits with their places in the thread, without those that an earlier point has already reported."""
     point = opened.point.entry if opened.point is not None else None
     known = point.boundary if isinstance(point, Point) else 0
     whole = point.summary if isinstance(point, Point) else ()
@@ -315,7 +376,7 @@ def _new_edits(view: View, orders: tuple[int, ...], opened: Opened) -> Iterator[
 
 
 def _stood_whole(history: History, orders: tuple[int, ...], boundary: int, left: History) -> set[int]:
-    """The orders of the messages before the boundary that a point left as they are; of equal ones the newest."""
+    """Return the orders of the messages before the boundary that a point left unchanged; of equal ones, the newest."""
     waiting = Tally(left)
     stood = set()
     for message, order in zip(reversed(history), reversed(orders), strict=True):
@@ -326,7 +387,7 @@ def _stood_whole(history: History, orders: tuple[int, ...], boundary: int, left:
 
 
 def _tail_length(view: View, shaped: History, orders: tuple[int, ...]) -> int:
-    """How many messages at the end are sent as they arrived, none left out between them."""
+    """Return how many messages at the end are sent unchanged, without gaps."""
     places = view.places or tuple(range(len(view.messages)))
     length = 0
     while length < min(len(view.messages), len(shaped)):
@@ -344,26 +405,23 @@ def _tail_length(view: View, shaped: History, orders: tuple[int, ...]) -> int:
 
 
 def report_compaction(context: CallContext, point: Point, view: View, messages: int) -> None:
-    """Note that a compaction was made; `messages` is how many there were before."""
-    _note_compressed(context, point.reason, point.tokens_before, view, messages)
-
-
-def _note_compressed(context: CallContext, reason: str, before: int, view: View, messages: int) -> None:
+    """Record a compaction with its figures; `messages` is how many were sent before."""
+    before, after = point.sizes
     context.journal.note(
         EventKind.CONTEXT_COMPRESSED,
         parent=context.turn,
         model=context.call.model,
-        reason=reason,
+        reason=point.reason,
         tokens_before=before,
-        tokens_after=view.tokens,
+        tokens_after=after,
         messages_before=messages,
         messages_after=len(view.messages),
-        data=compression_data(context.budget.preset, messages, len(view.messages)),
+        data=compression_data(context.budget.preset, messages, len(view.messages), point.figures),
     )
 
 
 def _of_the_window(error: BudgetImpossible, context: CallContext) -> BudgetImpossible:
-    """The same error against the whole window: tools, reply and margin take their part of it."""
+    """Return the same error for the whole window, with tools, reply and margin among its parts."""
     return BudgetImpossible(context.budget.parts.window, [*error.parts, *context.budget.other_parts])
 
 
@@ -371,18 +429,29 @@ def _of_the_window(error: BudgetImpossible, context: CallContext) -> BudgetImpos
 
 
 def _assembled_again(context: CallContext) -> View:
-    """The view of a preset whose document wants its steps before each call: from the raw history, nothing is kept."""
+    """Return the view of a preset that assembles each request from the raw history. Nothing is stored."""
     view = assembled_with(context, summary_in(context.state.opened.point))
     before = context.budget.counter.messages(view.history)
     if view.tokens < before:
-        _note_compressed(context, f"preset {context.budget.preset.name}", before, view, len(view.history))
+        preset = context.budget.preset
+        context.journal.note(
+            EventKind.CONTEXT_COMPRESSED,
+            parent=context.turn,
+            model=context.call.model,
+            reason=f"{ASSEMBLED}{preset.name}",
+            tokens_before=context.budget.true(before),
+            tokens_after=context.budget.true(view.tokens),
+            messages_before=len(view.history),
+            messages_after=len(view.messages),
+            data=compression_data(preset, len(view.history), len(view.messages)),
+        )
     return view
 
 
 def assembled_with(context: CallContext, summary: Summary | None) -> View:
-    """Return what such a preset would send now, with that summary. Raises BudgetImpossible if it cannot fit."""
+    """Return what a preset that assembles each request would send with this summary. Raises BudgetImpossible."""
     plain = context.raw_history().with_background(context.state.opened.pins)
-    if summary is None or (context.budget.preset.summary.when_needed and _told_in(plain, summary)):
+    if summary is None or (context.budget.preset.summary.when_needed and _has_covered_messages(plain, summary)):
         view = _made_again(context, plain, None)
         if summary is not None and any(edit.action is Action.DROP for edit in view.edits):
             view = _made_again(context, plain, summary)
@@ -391,8 +460,8 @@ def assembled_with(context: CallContext, summary: Summary | None) -> View:
     return view
 
 
-def _told_in(raw: RawHistory, summary: Summary) -> bool:
-    """Whether messages that the summary covers are in the thread; another program may have dropped them."""
+def _has_covered_messages(raw: RawHistory, summary: Summary) -> bool:
+    """Return whether the thread still has messages that the summary covers; another program may have dropped them."""
     spoken = zip(raw.history, raw.orders, strict=True)
     return any(LEFT_BEFORE < order < summary.covers for message, order in spoken if message.role is not Role.SYSTEM)
 
@@ -416,14 +485,14 @@ def _made_again(context: CallContext, plain: RawHistory, summary: Summary | None
 
 
 def _uncovered(context: CallContext, raw: RawHistory) -> int:
-    """From which message of the history on no summary covers it."""
+    """Return the index of the first message that no summary covers; the length of the history if all are covered."""
     summary = summary_in(context.state.opened.point)
     covers = 0 if summary is None else summary.covers
     return next((at for at, order in enumerate(raw.orders) if order >= covers), len(raw.orders))
 
 
 def _with_summary(context: CallContext, raw: RawHistory, summary: Summary | None) -> tuple[RawHistory, int | None]:
-    """The history with its summary where the preset puts it, and how many newest messages it sends, if it says."""
+    """Return the history with the summary in its place, and how many of the newest messages are sent; None for all."""
     preset, policy = context.budget.preset, context.budget.preset.summary
     start = 0
     if preset.history.start is not None:
@@ -448,12 +517,11 @@ def _summary_message(context: CallContext, summary: Summary) -> Message:
     return Message(Role.SYSTEM, (Text(as_system_section(text, summary.language)),))
 
 
-# --- what else belongs to a view
-# ---------------------------------------------------------------------------------------
+# --- what else belongs to a view -------------------------------------------------------------------------------------
 
 
 def _restore(context: CallContext) -> None:
-    """Withdraw points that a larger window no longer needs: the raw history is sent again."""
+    """Withdraw points that a larger window no longer needs, so that the raw history is sent again."""
     while True:
         row = context.state.opened.point
         if row is None or not isinstance(row.entry, Point):
@@ -474,54 +542,10 @@ def _restore(context: CallContext) -> None:
             parent=context.turn,
             model=context.call.model,
             reason="a larger window",
-            tokens_before=point.tokens_after,
-            tokens_after=point.tokens_before,
+            tokens_before=point.sizes[1],
+            tokens_after=point.sizes[0],
         )
         context.refresh()
-
-
-def _recall(context: CallContext, view: View) -> bool:
-    """Append what a new question asks about and the view lacks; return whether there was anything."""
-    question = _unsent_question(context.state)
-    if question is None or context.state.opened.point is None or not context.settings.recall_share:
-        return False
-    budget, threads = context.budget, context.engine.threads
-    share = int(context.settings.recall_share * budget.movable)
-    most = min(share, LARGEST_RECALL, budget.threshold - view.tokens)
-    block = recalled_block(threads, context.state.opened, view.messages, question, budget.counter, most)
-    if block is None:
-        return False
-    try:
-        threads.append(context.thread, [Recalled(question.order, block)], expected=context.length)
-    except ThreadChanged:
-        return False  # someone else goes on with the thread; the question is theirs too
-    context.refresh()
-    tokens = budget.counter.message(block)
-    context.journal.note(EventKind.RECALLED, parent=context.turn, model=context.call.model, tokens_after=tokens)
-    return True
-
-
-def _unsent_question(state: ThreadState) -> Row | None:
-    """The words of the user at the end, if nothing was recalled for them and no compaction knew them. The log alone
-    decides. What a client sends behind them in each request is not looked at, and a result is no question.
-    """
-    rows = state.opened.rows
-    said = [(row, row.entry) for row in islice(reversed(rows), LOOKED_BACK) if isinstance(row.entry, Message)][::-1]
-    frames, at = frames_in([message for _, message in said]), len(said) - 1
-    while at in frames and frames[at].kind is not FrameKind.RESULT:
-        at -= 1
-    if at < 0 or at in frames or said[at][1].role is not Role.USER:
-        return None
-    last = said[at][0]
-    if any(isinstance(row.entry, Recalled) and row.entry.before == last.order for row in rows):
-        return None
-    point = state.opened.point
-    return last if point is None or _made_at(state, point) < last.order else None
-
-
-def _made_at(state: ThreadState, point: Row) -> int:
-    """When the compaction of a point was made: a point that only keeps a summary beside it came later."""
-    return next((row.order for row in state.opened.rows if left_by(row) == left_by(point)), point.order)
 
 
 def _warn(context: CallContext, view: View) -> None:
@@ -536,10 +560,10 @@ def _warn(context: CallContext, view: View) -> None:
         )
 
 
-def _tell_narrow(context: CallContext) -> None:
-    """Say once what takes the window, if a compaction can move only little of it."""
+def _report_narrow_window(context: CallContext) -> None:
+    """Report once what fills the window, if a compaction can free only little."""
     budget, state = context.budget, context.state
-    if state.told_narrow or context.settings.untouched or budget.preset.every_call:
+    if state.narrow_reported or context.settings.untouched or budget.preset.every_call:
         return
     if budget.messages - budget.parts.fixed >= NARROW * budget.parts.window:
         return
@@ -547,26 +571,26 @@ def _tell_narrow(context: CallContext) -> None:
     parts = [*((str(why), size) for why, size in fixed.items()), *budget.other_parts]
     parts += [] if budget.least_reply else [("the answer", budget.parts.reply)]
     hint = narrow_hint(max(0, budget.messages - budget.parts.fixed), budget.parts.window, parts)
-    context.state = replace(state, told_narrow=True)
+    context.state = replace(state, narrow_reported=True)
     context.journal.note(EventKind.CONTEXT_WARNED, parent=context.turn, model=context.call.model, reason=hint)
 
 
-def _tell_shorter(context: CallContext, prepared: Prepared) -> None:
-    """Say that the answer is asked to be shorter than the caller wanted."""
+def _report_shorter_reply(context: CallContext, prepared: Prepared) -> None:
+    """Report that the reply is limited to less than the caller asked for."""
     asked, allowed = context.call.max_tokens, prepared.request.max_tokens
     if asked is not None and allowed is not None and allowed < asked:
         context.journal.note(
             EventKind.REPLY_SHORTENED,
             parent=context.turn,
             model=context.call.model,
-            reason=f"beside {prepared.tokens:,} tokens the window of {prepared.budget.window:,} leaves less",
+            reason=f"the prompt of {prepared.tokens:,} tokens leaves less in the window of {prepared.budget.window:,}",
             tokens_before=asked,
             tokens_after=allowed,
         )
 
 
 def _check_pins(context: CallContext) -> None:
-    """Raise BudgetImpossible for pins above their share: they are never dropped in silence."""
+    """Raise BudgetImpossible for pins above their share. Pins are never dropped silently."""
     pins = context.state.opened.pins
     if not pins:
         return
@@ -581,8 +605,7 @@ def _check_pins(context: CallContext) -> None:
         raise BudgetImpossible(most, sizes)
 
 
-# --- the request
-# ---------------------------------------------------------------------------------------------------------
+# --- the request -----------------------------------------------------------------------------------------------------
 
 
 def prepared_from(context: CallContext, view: View, *, attempt: int = 0) -> Prepared:
@@ -612,6 +635,7 @@ def prepared_from(context: CallContext, view: View, *, attempt: int = 0) -> Prep
         tokens=tokens,
         counted=view.tokens,
         threshold=budget.true_threshold,
+        limit=budget.messages + budget.parts.tools,
         renewal=budget.renewal,
         edits=_all_edits(context, view),
         turn=context.turn,
@@ -622,7 +646,7 @@ def prepared_from(context: CallContext, view: View, *, attempt: int = 0) -> Prep
 
 
 def _all_edits(context: CallContext, view: View) -> tuple[Edit, ...]:
-    """The edits of the messages that are sent now, at the newest point and since; `at` are orders of the thread."""
+    """The edits of the messages that are sent now: the newest point's and later ones. `at` are orders of the thread."""
     point = context.state.opened.point if not context.orders else None
     earlier = point.entry.edits if point is not None and isinstance(point.entry, Point) else ()
     if not view.edits:
@@ -633,14 +657,12 @@ def _all_edits(context: CallContext, view: View) -> tuple[Edit, ...]:
 
 
 def prefix_to_cache(context: CallContext, view: View) -> Caching | None:
-    """Return which part of the request for a view will be sent again; None if the caller wants no cache marks."""
+    """Return which part of a request will be sent again; None if the caller does not want cache marks."""
     call = context.call
     if not call.breakpoints:
         return None
     lasting = before_tail(with_standing(view.messages, call), call)
-    if (
-        context.orders
-    ):  # assembled again for each call: what was sent the last time may come again, the rest is not known
+    if context.orders:  # assembled for each call: only what the last request had too may come again
         lasting, stable = min(lasting, _repeated(context.state.view, view) + len(call.standing)), 0
     else:
         stable = _stable(view, len(context.state.prefix)) + len(call.standing)
@@ -648,13 +670,13 @@ def prefix_to_cache(context: CallContext, view: View) -> Caching | None:
 
 
 def _stable(view: View, prefix: int) -> int:
-    """How many messages of a view come from the prefix of the thread, with what a repair put between them."""
+    """Return how many messages of a view come from the prefix of the thread, including those that a repair added."""
     if not view.places:
         return min(prefix, len(view.messages))
     return next((at for at, place in enumerate(view.places) if place >= prefix), len(view.places))
 
 
 def _repeated(before: View | None, view: View) -> int:
-    """How many messages of a view are likely to come again: all, if it only grew since the last one."""
+    """Return how many messages will probably be sent again: those that begin the last view too; all if it only grew."""
     pairs = zip(before.messages if before is not None else (), view.messages, strict=False)
     return next((at for at, (one, other) in enumerate(pairs) if one != other), len(view.messages))

@@ -1,6 +1,6 @@
-"""How full the window is, and what a threshold would cost: what would be sent now, looked at without sending it.
+"""How full the window is, and what a threshold would cost: a preview of the next request, without sending it.
 
-For meters, panels and settings. Nothing is kept and nothing is reported.
+For meters, panels and settings. Nothing is stored or reported.
 """
 
 from bisect import bisect_left
@@ -11,9 +11,10 @@ from types import MappingProxyType
 from typing import Literal, Self, TypeAlias
 
 from everlong.compress import OURS
-from everlong.core import Message, Point, Recalled, Role
+from everlong.core import Message, Point, Recalled, Role, is_framed
+from everlong.engine.budget import Due
 from everlong.engine.contracts import Call, Prepared
-from everlong.engine.preparation import prepared_from, upcoming
+from everlong.engine.preparation import next_due, prepared_from, upcoming
 from everlong.engine.settings import Settings
 from everlong.engine.thread import LEFT_BEFORE, CallContext, EngineContext, pinned_texts, work_on
 from everlong.engine.view import View
@@ -22,16 +23,19 @@ from everlong.wire import Usage, plausible
 
 __all__ = ["MEASURED", "SMALLEST", "Certainty", "Meter", "Outlook", "Preview", "outlook", "outlook_of", "preview"]
 
-#: reported: the provider has counted all but the news. counted: by the model's own vocabulary. estimated: neither.
+#: reported: the provider has counted all but the newest messages. counted: by the model's own vocabulary. estimated:
+#: neither.
 Certainty: TypeAlias = Literal["reported", "counted", "estimated"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Meter:
-    """How full a window is: the one value that the terminal, the app, `inspect` and the gateway show.
+    """How full a context window is. The terminal, the app, `inspect` and the gateway all show this value.
 
-    `limit` is the whole window in tokens, `exact` whether a provider reported the tokens, `known` whether anyone said
-    how large the window is. `threshold` are the tokens from which a compaction is due, if that is known.
+    - `tokens`, `limit`: the tokens in use, and the whole window.
+    - `exact`: whether a provider reported the tokens.
+    - `known`: whether the size of the window is known.
+    - `threshold`: the tokens at which a compaction is due, if known.
     """
 
     tokens: int
@@ -42,17 +46,17 @@ class Meter:
 
     @property
     def share(self) -> float:
-        """The share of the window that is taken; 0 if there is no window."""
+        """The share of the window in use; 0 if there is no window."""
         return self.tokens / self.limit if self.limit else 0.0
 
     @property
     def percent(self) -> int:
-        """How much of the window is taken, as people say it."""
+        """The share of the window in use, in percent."""
         return round(100 * self.tokens / self.limit) if self.limit else 0
 
     @property
     def certainty(self) -> str:
-        """exact, estimated, or unknown if the window is unknown."""
+        """ "exact", "estimated", or "unknown" if the window is unknown."""
         return "unknown" if not self.known else "exact" if self.exact else "estimated"
 
     @classmethod
@@ -69,13 +73,13 @@ class Meter:
 
     @classmethod
     def reported(cls, prepared: Prepared, usage: Usage | None) -> Self | None:
-        """Return the meter of a request and its answer by the provider's report; thoughts are not sent again.
+        """Return the meter of a request and its answer, without reasoning, as the provider reported them.
 
-        None if it reported nothing, or what cannot be true.
+        None if the provider reported nothing, or something impossible.
         """
         if usage is None or not plausible(usage, prepared.window.context, estimate=prepared.tokens):
             return None
-        if usage.prompt * 2 < prepared.counted:  # a report of a part of what was sent
+        if usage.prompt * 2 < prepared.counted:  # the report covers only a part of what was sent
             return None
         tokens = usage.prompt + max(0, usage.output - usage.reasoning)
         return replace(cls.estimated(prepared), tokens=tokens, exact=True)
@@ -85,9 +89,9 @@ class Meter:
 class Preview:
     """The next request as it is now, before any compaction. All figures are tokens as the provider counts them.
 
-    `limit` is what a request may take, `threshold` where a compaction is due, `parts` where the tokens go: system,
-    standing, tools, pinned, summary, recalled, user, assistant, results. `covered` counts messages behind the newest
-    point.
+    - `limit`: the most that a request may have; `threshold`: where a compaction is due.
+    - `parts`: the tokens of system, standing, tools, pinned, summary, recalled, user, assistant and results.
+    - `covered`: how many messages the newest compaction covers.
     """
 
     tokens: int
@@ -98,12 +102,16 @@ class Preview:
     parts: Mapping[str, int]
     messages: int
     covered: int
-    #: The request itself, if it were sent as it stands.
+    #: The request, if it were sent now.
     prepared: Prepared
+    #: When the next compaction comes; None if the preset does not use the threshold.
+    due: Due | None = None
+    #: Whether the last compaction was undone: then only unavoidable ones are made.
+    undone: bool = False
 
     @property
     def meter(self) -> Meter:
-        """How full the window is."""
+        """How full the context window is."""
         return Meter(
             tokens=self.tokens,
             limit=self.window.context,
@@ -128,15 +136,26 @@ def preview(engine: EngineContext, thread: str, call: Call) -> Preview:
             threshold=budget.true_threshold,
             window=budget.window,
             certainty=certainty,
-            parts={name: size for name, size in _parts(context, view).items() if size},
+            parts=_parts(context, view),
             messages=opened.thread.messages,
-            covered=point.boundary if isinstance(point, Point) else 0,
+            covered=_covered(context, point) if isinstance(point, Point) else 0,
             prepared=prepared_from(context, view),
+            due=next_due(context),
+            undone=context.state.undone,
         )
 
 
+def _covered(context: CallContext, point: Point) -> int:
+    """Return how many messages the newest point covers: as recorded when it was made, else counted in the thread."""
+    if point.figures is not None:
+        return point.figures.messages
+    opened = context.state.opened
+    later = sum(isinstance(row.entry, Message) for row in opened.rows if row.order >= point.boundary)
+    return max(0, opened.thread.messages - len(opened.head) - later)
+
+
 def _parts(context: CallContext, view: View) -> dict[str, int]:
-    """Counted tokens by what they are, brought to the provider's scale together."""
+    """Return counted tokens by kind, scaled to the provider's count so that they add up to the total shown."""
     parts = dict.fromkeys(
         ("system", "standing", "tools", "pinned", "summary", "recalled", "user", "assistant", "results"), 0
     )
@@ -146,13 +165,26 @@ def _parts(context: CallContext, view: View) -> dict[str, int]:
         _add_assembled(parts, context, view)
     else:
         _add_standing(parts, context)
+    return apportioned(context.budget.true(view.tokens), parts)
+
+
+def apportioned(total: int, parts: Mapping[str, int]) -> dict[str, int]:
+    """Return the total in whole numbers in proportion to the parts; their sum is the total. Empty parts are left out.
+
+    Example: 10 for three equal parts -> 4, 3, 3
+    """
     counted = sum(parts.values())
-    scale = context.budget.gauge.true(counted) / counted if counted else 1.0
-    return {name: round(size * scale) for name, size in parts.items()}
+    if not counted:
+        return {}
+    shares = {name: divmod(size * total, counted) for name, size in parts.items() if size}
+    missing = total - sum(whole for whole, _ in shares.values())
+    rounded_up = sorted(shares, key=lambda name: -shares[name][1])[:missing]
+    whole = {name: share + (name in rounded_up) for name, (share, _) in shares.items()}
+    return {name: size for name, size in whole.items() if size}
 
 
 def _add_assembled(parts: dict[str, int], context: CallContext, view: View) -> None:
-    """Add the messages of a view that was assembled from the raw history: what it leaves out counts nothing."""
+    """Add the messages of a view that was assembled from the raw history; what it leaves out does not count."""
     count, pinned = context.budget.counter.message, pinned_texts(context.state.opened.pins)
     places = view.places or range(len(view.messages))
     for place, message in zip(places, view.messages, strict=True):
@@ -162,20 +194,20 @@ def _add_assembled(parts: dict[str, int], context: CallContext, view: View) -> N
 
 
 def _add_standing(parts: dict[str, int], context: CallContext) -> None:
-    """Add the messages of the thread as it stands: head, pins, what the newest point left, and all since."""
+    """Add the messages of the thread as it is: head, pins, what the newest point left, and everything since."""
     state, count = context.state, context.budget.counter.message
     opened = state.opened
     parts["system"] = sum(count(row.entry) for row in opened.head if isinstance(row.entry, Message))
     parts["pinned"] = sum(map(count, pinned_texts(opened.pins)))
     parts["pinned"] += sum(count(row.entry) for row in state.pinned if isinstance(row.entry, Message))
     if opened.point is not None and isinstance(opened.point.entry, Point):
-        parts["summary"] = sum(map(count, opened.point.entry.summary))
-    newest = -1 if opened.point is None else opened.point.order
+        for message in opened.point.entry.summary:  # some of them are unchanged messages
+            parts["summary" if is_framed(message.text) else NAMES[message.role]] += count(message)
     for row in opened.rows:
         match row.entry:
             case Message() as message:
                 parts[NAMES[message.role]] += count(message)
-            case Recalled(message=message) if row.order > newest:
+            case Recalled(message=message) if opened.point is not None and row.order > opened.point.order:
                 parts["recalled"] += count(message)
             case _:
                 pass
@@ -186,21 +218,21 @@ NAMES = {Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", 
 
 @dataclass(frozen=True, slots=True)
 class Outlook:
-    """Shares: `cost` of what sending everything would cost, `kept` of what is needed again and still in sight."""
+    """What to expect: `cost` as a share of sending everything, `kept` as the share of needed content still sent."""
 
     cost: float
     kept: float
 
     @property
     def percents(self) -> tuple[int, int]:
-        """Cost and kept as people read them. Example: Outlook(0.464, 0.88) -> (46, 88)"""
+        """Return cost and kept in percent. Example: Outlook(0.464, 0.88) -> (46, 88)"""
         return round(100 * self.cost), round(100 * self.kept)
 
 
-#: Windows below were not measured: 12 000 tokens in front of every request say nothing about them.
+#: Smaller windows were not measured: results with 12 000 tokens in front of every request do not apply to them.
 SMALLEST = 48_000
-#: Window -> threshold -> what came of it: preset and mode `auto`, by `everlong lab replay` over 42 long agent sessions
-#: with Anthropic's prices, a cache that is always warm and 12 000 tokens in front of every request.
+#: Window -> threshold -> result of preset and mode `auto`, by `everlong lab replay` over 42 long agent sessions with
+#: Anthropic's prices, a cache that is always warm and 12 000 tokens in front of every request.
 MEASURED: Mapping[int, Mapping[float, Outlook]] = MappingProxyType(
     {
         64_000: {
@@ -224,7 +256,7 @@ MEASURED: Mapping[int, Mapping[float, Outlook]] = MappingProxyType(
             0.90: Outlook(0.88, 1.00),
             0.95: Outlook(0.89, 1.00),
         },
-        1_000_000: {  # room for all of them: nothing is cut
+        1_000_000: {  # all sessions fit: nothing is compacted
             0.40: Outlook(1.00, 1.00),
             0.60: Outlook(1.00, 1.00),
             0.80: Outlook(1.00, 1.00),
@@ -236,15 +268,16 @@ MEASURED: Mapping[int, Mapping[float, Outlook]] = MappingProxyType(
 
 
 def outlook(window: int, threshold: float) -> Outlook:
-    """What a threshold costs and keeps in a window of so many tokens; beyond the measured ones, as at the nearest.
+    """Return what a threshold costs and keeps in a window of this size; outside the measured range, the nearest.
 
-    Linear in the threshold and in the logarithm of the window. Example: half way between two thresholds -> their mean
+    Interpolates linearly in the threshold and in the logarithm of the window. Example: half way between two thresholds
+    -> their mean
     """
     return _between([(log(size), _between([*row.items()], threshold)) for size, row in MEASURED.items()], log(window))
 
 
 def outlook_of(settings: Settings, window: Window) -> Outlook | None:
-    """What these settings cost and keep; None if that was not measured: other marks, preset, mode, unknown window."""
+    """Return what these settings cost and keep; None if that was not measured."""
     usual = settings.mode == "auto" and settings.rules.measured and settings.low_mark is None
     size = min(window.context, settings.soft_cap or window.context)
     if not window.known or not usual or settings.summaries == "off" or size < SMALLEST:
@@ -253,10 +286,10 @@ def outlook_of(settings: Settings, window: Window) -> Outlook | None:
 
 
 def _between(points: Sequence[tuple[float, Outlook]], at: float) -> Outlook:
-    """The value at a place on the line through points in their order."""
+    """Return the value at a place on the line through the points (linear interpolation)."""
     after = min(bisect_left(points, at, key=lambda point: point[0]), len(points) - 1)
     (low, under), (high, over) = points[max(after - 1, 0)], points[after]
-    if at >= high or at <= low:  # a point itself, or beyond them all
+    if at >= high or at <= low:  # at a point, or outside of them all
         return over if at >= high else under
     share = (at - low) / (high - low)
     return Outlook(under.cost + (over.cost - under.cost) * share, under.kept + (over.kept - under.kept) * share)

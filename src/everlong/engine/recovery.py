@@ -1,16 +1,19 @@
-"""Recover from a refusal: find a request that may pass instead, or raise one clear error. Every attempt is smaller.
+"""Recover from a refusal: find a request that may pass instead, or raise one clear error.
 
-An overflow teaches the window, if the error names it, else bounds of it: what was refused, what passed. It is answered
-with a harder compaction, at most twice. A body of too many bytes teaches that limit in the same way. A
-history that the provider calls malformed is sent once more as plain words, pictures that it refuses are left out
-once, a reply that is too long for it is asked for shorter. Any other error is the caller's.
+An overflow teaches the window, if the error names it; otherwise it teaches bounds: the sizes that were refused and
+accepted. It is answered with a harder compaction, at most twice, and each attempt is smaller. A body with too many
+bytes teaches that limit in the same way. A history that the provider calls malformed is sent once more as plain text;
+pictures that it refuses are left out; a reply limit that it refuses is lowered; a parameter that it refuses is left
+out. Any other error goes to the caller.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from everlong.core import EventKind, History, user_text
 from everlong.engine.budget import (
+    SHORTEST_ANSWER,
     calibration_of,
     counter_for,
     keep_calibration,
@@ -31,30 +34,43 @@ from everlong.errors import (
     MalformedHistory,
     MediaRefused,
     NotRecovered,
+    ParameterRefused,
     ProviderError,
     ReplyLimitExceeded,
     StoreError,
 )
 from everlong.relevance import in_language, language_of
 from everlong.windows import Bounds
-from everlong.wire import repair_history
+from everlong.wire import format_named, repair_history
 
-__all__ = ["recover"]
+__all__ = ["may_recover", "recover"]
 
 MOST_ATTEMPTS = 2
-HARDER = 0.6  # of the refused size, for each attempt; if no window is known, it is the only figure
-LEAST_TOKENS = 2_500  # of a prompt; what is smaller and refused says nothing about a window
-LEAST_BYTES = 400_000  # of a body that is refused as too large; what is smaller has too many tokens
-WITHIN = 0.95  # of a limit in bytes: how a body is written is not ours alone
+HARDER = 0.6  # of the refused size, for each attempt; the only figure if no window is known
+LEAST_TOKENS = 2_500  # of a prompt; a smaller one that is refused says nothing about the window
+LEAST_BYTES = 400_000  # of a body that is refused as too large; in a smaller one, the tokens are the problem
+WITHIN = 0.95  # of a limit in bytes: we do not know exactly how the body is written
 WORDS = {
     "en": (
-        "The conversation does not fit this model's window{limit}, and a shorter form was refused too. "
+        "The conversation does not fit into this model's context window{limit}, and a shorter version was refused too. "
         "Start a new thread, remove large attachments or pins, or choose a model with a larger window.",
         " of {limit:,} tokens",
     ),
     "zh": (
         "对话超出了该模型的上下文窗口{limit}，压缩后仍被拒绝。请新建对话、移除较大的附件或固定内容，或选择窗口更大的模型。",
         "（{limit:,} 个 token）",
+    ),
+}
+#: The same if no shorter version was sent.
+NOTHING_SHORTER = {
+    "en": (
+        "The conversation does not fit into this model's context window{limit}, and it cannot be made shorter. "
+        "Shorten its largest part, start a new thread, or choose a model with a larger window.",
+        WORDS["en"][1],
+    ),
+    "zh": (
+        "对话超出了该模型的上下文窗口{limit}，且无法再压缩。请缩短其中最大的部分、新建对话，或选择窗口更大的模型。",
+        WORDS["zh"][1],
     ),
 }
 
@@ -75,6 +91,11 @@ def recover(engine: EngineContext, prepared: Prepared, error: ProviderError) -> 
     raise error
 
 
+def may_recover(error: ProviderError) -> bool:
+    """Return whether another request may help after this refusal. If not, the error is final."""
+    return isinstance(error, ContextOverflow) or any(isinstance(error, remedy.answers) for remedy in REMEDIES)
+
+
 def _smaller(engine: EngineContext, prepared: Prepared, error: ContextOverflow) -> Prepared:
     thread, call = prepared.thread, prepared.call
     with engine.states.lock(thread), engine.journal(thread) as journal:
@@ -89,7 +110,7 @@ def _smaller(engine: EngineContext, prepared: Prepared, error: ContextOverflow) 
         prepared = replace(prepared, overflow=started)
         _learn(engine, journal, prepared, error)
         if prepared.attempt >= MOST_ATTEMPTS:
-            raise _given_up(journal, prepared, error)
+            raise _given_up(engine, journal, prepared, error)
         state = engine.state(thread)
         try:
             context = work_on(engine, state, call, journal, prepared.turn)
@@ -98,11 +119,11 @@ def _smaller(engine: EngineContext, prepared: Prepared, error: ContextOverflow) 
             if context.budget.bytes is not None:
                 harder = min(harder, lighter_target(context, prepared.request.messages, prepared.counted))
             most = prepared.counted - 1 if prepared.counted <= context.budget.compacted_limit else None
-            view = compact_now(context, "overflow", prepared.counted, limit=most, target=harder)
+            view = compact_now(context, "overflow", prepared.counted, limit=most, target=harder, refused=True)
         except BudgetImpossible as impossible:
             bare = _bare(prepared) if error.in_bytes else None
             if bare is None:
-                raise _given_up(journal, prepared, error, impossible) from impossible
+                raise _given_up(engine, journal, prepared, error, impossible) from impossible
             return replace(bare, attempt=prepared.attempt + 1)
         except StoreError as broken:
             _note_failure(journal, prepared, str(broken))
@@ -114,7 +135,7 @@ def _smaller(engine: EngineContext, prepared: Prepared, error: ContextOverflow) 
 
 
 def _lighter(again: Prepared, refused: Prepared, most: int | None) -> Prepared:
-    """The request without pictures, if those that must stay leave it too large: the second attempt has none anyway."""
+    """Return the new request: without images if it is still too large, and always at the second attempt."""
     size = _size(again)
     if size < _size(refused) and (most is None or size <= most) and not refused.attempt:
         return again
@@ -133,30 +154,33 @@ def _size(prepared: Prepared) -> int:
 
 
 def _aim(context: CallContext, prepared: Prepared) -> int:
-    """The tokens that the next request goes down to; a preset's own steps after an overflow know how far they go."""
+    """The target of the next request in tokens; at the first attempt, a preset's own overflow steps set their own."""
     if context.budget.preset.overflow is not None and not prepared.attempt:
         return prepared.counted - 1
     return min(context.budget.target, int(prepared.counted * HARDER))
 
 
 def _as_before(again: Prepared, refused: Prepared) -> Prepared:
-    """Apply to the new request the remedies that this call already needed for other refusals."""
+    """Apply the remedies that this call has needed for other refusals to the new request."""
     messages = again.request.messages
     for remedy in REMEDIES:
         if remedy.name in refused.remedies and remedy.view is not None:
             messages = remedy.view(messages, again.call.fmt)
     longest = [length for length in (again.request.max_tokens, refused.request.max_tokens) if length is not None]
-    shorter = replace(again.request, max_tokens=min(longest, default=None))
-    again = replace(again, request=shorter, remedies=refused.remedies)
+    before = refused.request
+    taken = replace(
+        again.request, max_tokens=min(longest, default=None), temperature=before.temperature, extra=before.extra
+    )
+    again = replace(again, request=taken, remedies=refused.remedies)
     return _with_messages(again, messages) or again
 
 
 def _learn(engine: EngineContext, journal: Journal, prepared: Prepared, error: ContextOverflow) -> None:
-    """Learn the true window and the true size of what was sent, as far as the error names them; else their bounds."""
+    """Learn the true window and the true size of the request, as far as the error names them; else their bounds."""
     if error.in_bytes and _learn_size(engine, journal, prepared, error):
         return
     call, before = prepared.call, learned_window(engine.threads, prepared.call)
-    reason = "an overflow told it"
+    reason = "learned from an overflow"
     if error.limit is not None and error.limit > 0 and not error.ceiling:
         learn_window(engine.threads, call, error.limit)
     prompt = prepared.tokens
@@ -188,14 +212,14 @@ def _learn(engine: EngineContext, journal: Journal, prepared: Prepared, error: C
 
 
 def _learn_size(engine: EngineContext, journal: Journal, prepared: Prepared, error: ContextOverflow) -> bool:
-    """Learn how many bytes the provider takes; return False where a refusal as too large can only be about tokens."""
+    """Learn how many bytes the provider accepts; return False if the refusal can only be about tokens."""
     size = _size(prepared)
     if error.limit is None and size < LEAST_BYTES:
         return False
     known = learned_limits(engine.threads, prepared.call)
     if error.limit is None:
         bounds = known.size.after_refusal(size)
-    else:  # what it named beats any bounds
+    else:  # a limit that the provider names is better than bounds
         bounds = Bounds().after_refusal(error.limit + 1, passed=int(error.limit * WITHIN))
     keep_limits(engine.threads, prepared.call, replace(known, size=bounds))
     journal.note(
@@ -208,7 +232,7 @@ def _learn_size(engine: EngineContext, journal: Journal, prepared: Prepared, err
 
 
 def _learn_bounds(engine: EngineContext, prepared: Prepared, size: int) -> None:
-    """What was refused is above the limit; what the provider read of this thread before is not."""
+    """Learn bounds: the limit is below a refused size and not below an accepted one."""
     call, known = prepared.call, learned_limits(engine.threads, prepared.call)
     state = engine.states.get(prepared.thread)
     anchor = None if state is None else state.anchor
@@ -224,28 +248,36 @@ def _learn_bounds(engine: EngineContext, prepared: Prepared, size: int) -> None:
 
 
 def _refute(engine: EngineContext, prepared: Prepared, error: ContextOverflow) -> None:
-    """Note that a window which a person set does not hold: what was refused was within it."""
-    told = prepared.window.context if prepared.window.source == "user" else None
+    """Record that a window set by the user is wrong, because a request within it was refused."""
+    user_window = prepared.window.context if prepared.window.source == "user" else None
     known = learned_limits(engine.threads, prepared.call)
-    if told is not None and not error.ceiling and known.refuted != told:
-        keep_limits(engine.threads, prepared.call, replace(known, refuted=told))
+    if user_window is not None and not error.ceiling and known.refuted != user_window:
+        keep_limits(engine.threads, prepared.call, replace(known, refuted=user_window))
 
 
 def _given_up(
+    engine: EngineContext,
     journal: Journal,
     prepared: Prepared,
     error: ContextOverflow,
     impossible: BudgetImpossible | None = None,
 ) -> NotRecovered:
     spoken = (user_text(message) for message in reversed(prepared.request.messages))
-    text, limited = in_language(WORDS, language_of([text for text in spoken if text][:12]))
+    words = WORDS if prepared.attempt else NOTHING_SHORTER
+    text, limited = in_language(words, language_of([text for text in spoken if text][:12]))
     limit = error.limit if error.limit is not None and not error.in_bytes else prepared.budget.window
     message = text.format(limit=limited.format(limit=limit))
-    parts = () if impossible is None else impossible.parts
+    parts = () if impossible is None else _true_parts(engine, prepared, impossible)
     if parts:
         message = f"{message} ({', '.join(f'{name} {size:,}' for name, size in parts)})"
     _note_failure(journal, prepared, str(error))
     return NotRecovered(message, limit=limit, requested=error.requested or prepared.tokens, parts=parts)
+
+
+def _true_parts(engine: EngineContext, prepared: Prepared, impossible: BudgetImpossible) -> tuple[tuple[str, int], ...]:
+    """Return the parts that must stay, in the provider's tokens if known, because its limit is in them too."""
+    factor = calibration_of(engine.threads, prepared.call, counter_for(prepared.call.model)).factor
+    return tuple((name, size if name == SHORTEST_ANSWER else round(size * factor)) for name, size in impossible.parts)
 
 
 def _note_failure(journal: Journal, prepared: Prepared, reason: str) -> None:
@@ -255,17 +287,18 @@ def _note_failure(journal: Journal, prepared: Prepared, reason: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """What is tried once for one kind of refusal: another form of the messages, or else a shorter reply."""
+    """A remedy for one kind of refusal, tried once: another form of the messages, or another request."""
 
     name: str
     answers: type[ProviderError]
     view: Callable[[History, str], History] | None = None
+    change: Callable[[Prepared, ProviderError], Prepared | None] | None = None
 
     def apply(self, prepared: Prepared, error: ProviderError) -> Prepared | None:
         """Return the request to try; None if it would be the same."""
-        if self.view is None:
-            return _with_shorter_reply(prepared, error)
-        return _with_messages(prepared, self.view(prepared.request.messages, prepared.call.fmt))
+        if self.view is not None:
+            return _with_messages(prepared, self.view(prepared.request.messages, prepared.call.fmt))
+        return None if self.change is None else self.change(prepared, error)
 
 
 def _as_words(messages: History, fmt: str) -> History:
@@ -284,13 +317,26 @@ def _with_shorter_reply(prepared: Prepared, error: ProviderError) -> Prepared | 
     return replace(prepared, request=replace(prepared.request, max_tokens=shorter))
 
 
+def _without_parameter(prepared: Prepared, error: ProviderError) -> Prepared | None:
+    """The request without the refused parameter; None if this request did not set it."""
+    name, request = error.parameter if isinstance(error, ParameterRefused) else "", prepared.request
+    if name == "temperature" and request.temperature is not None:
+        return replace(prepared, request=replace(request, temperature=None))
+    if name != "top_p" or not request.extra:
+        return None
+    body = json.loads(request.extra)
+    less = format_named(prepared.call.fmt).api.drawn_from_all(body)
+    extra = json.dumps(less) if less else ""
+    return None if less == body else replace(prepared, request=replace(request, extra=extra))
+
+
 def _with_messages(prepared: Prepared, messages: History) -> Prepared | None:
     if messages == prepared.request.messages:
         return None
     counter, call = counter_for(prepared.call.model), prepared.call
     counted = max(0, counter.messages(messages) - counter.messages((*call.standing, *call.tail)))
     caching = prepared.request.caching
-    if caching is not None:  # this form is sent once; the system text in front of it stays
+    if caching is not None:  # this form is sent only once, so no part of it is worth caching
         caching = replace(caching, stable=0, lasting=0)
     request = replace(prepared.request, messages=messages, caching=caching)
     return replace(prepared, request=request, counted=counted)
@@ -299,5 +345,7 @@ def _with_messages(prepared: Prepared, messages: History) -> Prepared | None:
 REMEDIES = (
     Remedy("words", MalformedHistory, _as_words),
     Remedy("no pictures", MediaRefused, _without_pictures),
-    Remedy("shorter reply", ReplyLimitExceeded),
+    Remedy("shorter reply", ReplyLimitExceeded, change=_with_shorter_reply),
+    Remedy("no temperature", ParameterRefused, change=_without_parameter),
+    Remedy("no other parameter", ParameterRefused, change=_without_parameter),
 )

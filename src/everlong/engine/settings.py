@@ -1,7 +1,8 @@
 """The settings of the engine: one value for all threads, and the values that a thread overrides.
 
-Every field is described once, here (name, type, default, bounds, unit, help); presets describe their own options.
-`read_settings` reads and checks the values of files, variables, commands and threads by these descriptions.
+Each field is described once, here: name, type, default, limits, unit and help. Presets describe their own options.
+`read_settings` reads and checks values from files, environment variables, commands and threads against these
+descriptions.
 """
 
 import json
@@ -28,18 +29,21 @@ __all__ = [
     "Surface",
     "defaults_of",
     "read_settings",
+    "read_variables",
     "unknown_names",
     "unused_settings",
+    "variable_named",
     "variables_of",
 ]
 
-#: off: nothing is changed, an overflow is an error. trim: compactions, but no model is asked to summarise. auto: both.
+#: off: nothing is changed, and an overflow is an error. trim: compaction without a model. auto: summaries as well.
 Mode: TypeAlias = Literal["off", "trim", "auto"]
 
-#: auto: summaries where the preset has them by itself. on: also where its document leaves them to be asked for.
+#: auto: a model writes summaries where the preset says so; the preset auto does so in conversations without tools. on:
+#: with tools too, and in presets that otherwise write them only on request.
 Summarizing: TypeAlias = Literal["auto", "on", "off"]
 
-#: Where a conversation is held. "app, off" is the app with automatic compaction switched off.
+#: The part of Everlong that runs a conversation. "app, off" is the app with automatic compaction switched off.
 Surface: TypeAlias = Literal["library", "gateway", "agent", "app", "app, off"]
 
 LOWEST_THRESHOLD, HIGHEST_THRESHOLD = 0.40, 0.95
@@ -60,23 +64,41 @@ def _checked_options(given: Mapping[str, Scalar]) -> Mapping[str, Scalar]:
     """The options that differ from their defaults."""
     for name, value in given.items():
         if name not in PRESET_OPTIONS:
-            raise InputError(f"no preset has an option {name!r}")
+            raise InputError(f"no preset has an option named {name!r}{did_you_mean(name, PRESET_OPTIONS)}")
         PRESET_OPTIONS[name].check(value)
     return {name: value for name, value in given.items() if value != PRESET_OPTIONS[name].default}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Every field has a default that serves; a thread's own settings name only what differs."""
+    """The settings of an engine. Every field has a default; a thread stores only the values that differ.
+
+    - `mode`: "off" changes nothing, "trim" compacts without a model, "auto" also writes summaries.
+    - `preset`: the name of a preset, or your own `Preset`.
+    - `threshold`: when to compact, as a share of the tokens that compaction can remove (0.4 to 0.95).
+    - `low_mark`: the target that a compaction goes down to, as a share of the same tokens.
+    - `soft_cap`: the most tokens to pay for per request, however large the window is.
+    - `window`: the model's context window in tokens, if you know better than the registry.
+    - `unknown_window`: the context window in tokens to assume for a model that nothing is known about.
+    - `reserve`: the tokens to keep free for the reply if a request does not set `max_tokens`.
+    - `recall_share`: the share of the budget for one block of recalled text; 0 turns automatic recall off.
+    - `pin_share`: the share of the budget for pins.
+    - `cache_seconds`: how long the provider keeps a cached prefix, in seconds.
+    - `cold_mark`: the share of the budget above which a compaction runs once the provider's cache has expired.
+    - `summaries`: whether a model writes summaries: "auto" (as the preset says), "on" or "off".
+    - `semantic`: vectors that help to choose what to keep: "off", "static", a folder with a model, or
+      "module:function".
+    - `options`: options of presets, by name. Options of other presets have no effect.
+    """
 
     mode: Mode = _setting(  # noqa: RUF009 - the value is immutable
-        "auto", "off changes nothing, trim compacts, auto also summarises.", str, choices=get_args(Mode)
+        "auto", "off changes nothing; trim compacts; auto also writes summaries.", str, choices=get_args(Mode)
     )
-    #: The name of a preset, or a preset of one's own.
-    preset: str | Preset = _setting("auto", "How a history is compacted.", str)  # noqa: RUF009 - see mode
+    preset: str | Preset = _setting("auto", "The strategy for compacting a history.", str)  # noqa: RUF009 - see mode
     threshold: float | None = _setting(
         None,
-        "The share of what a compaction can move at which one is due; by default the preset's own, 0.9 (chatbox: 0.6).",
+        "When to compact, as a share of the tokens that compaction can remove. Default: the preset's, 0.9 (chatbox: "
+        "0.6).",
         float,
         unit="share",
         least=LOWEST_THRESHOLD,
@@ -84,7 +106,7 @@ class Settings:
     )
     low_mark: float | None = _setting(
         None,
-        "The target: the share that a compaction goes down to; by default what the model's prices and window suggest.",
+        "The target of a compaction, as a share of the same tokens. Default: chosen by the model's prices and window.",
         float,
         unit="share",
         least=0,
@@ -93,43 +115,57 @@ class Settings:
     )
     soft_cap: int | None = _setting(
         None,
-        "Tokens above which nobody wants to pay, however large the window; threshold and target are then shares of it.",
+        "The most tokens to pay for in a request, however large the window. Threshold and target become shares of it.",
         int,
         unit="tokens",
         least=1,
     )
     window: int | None = _setting(
-        None, "The window, where the user knows better than any table; in 0 nothing fits.", int, unit="tokens", least=0
+        None, "The model's context window, if you know better than the registry.", int, unit="tokens", least=0
+    )
+    unknown_window: int | None = _setting(
+        None,
+        "The context window to assume for an unknown model. Default: the preset's, 128000 (chatbox: 96000).",
+        int,
+        unit="tokens",
+        least=1,
     )
     reserve: int | None = _setting(
-        None, "Tokens kept free for the answer where a request asks for none.", int, unit="tokens", least=0
+        None, "Tokens to keep free for the reply if a request does not set a maximum.", int, unit="tokens", least=0
     )
     recall_share: float = _setting(
         0.08,
-        "The share of the budget that one recalled block may take; 0 recalls nothing by itself.",
+        "The share of the budget for one block of recalled text; 0 turns automatic recall off.",
         float,
         unit="share",
         least=0,
         most=1,
     )
-    pin_share: float = _setting(
-        0.25, "The share of the budget that pins may take.", float, unit="share", least=0, most=1
-    )
+    pin_share: float = _setting(0.25, "The share of the budget for pins.", float, unit="share", least=0, most=1)
     cache_seconds: float = _setting(
-        300.0, "Seconds after which a provider has forgotten a prefix.", float, unit="seconds", least=0
+        300.0, "How long the provider keeps a cached prefix.", float, unit="seconds", least=0
     )
     cold_mark: float = _setting(
         0.6,
-        "The share of the budget from which a compaction is made once the provider has forgotten the prefix.",
+        "The share of the budget above which a compaction runs once the provider's cache has expired.",
         float,
         unit="share",
         least=0,
         most=1,
     )
     summaries: Summarizing = _setting(  # noqa: RUF009 - see mode
-        "auto", "Whether summaries are written by themselves, in mode auto.", str, choices=get_args(Summarizing)
+        "auto",
+        "Whether a model writes summaries in mode auto: auto does what the preset says (preset auto: in conversations "
+        "without tools), on always, off never.",
+        str,
+        choices=get_args(Summarizing),
     )
-    #: Options of presets by name; those of other presets than the one in force do nothing.
+    semantic: str = _setting(
+        "off",
+        "Vectors that help to choose what to keep: off, static, a folder with a model, or module:function.",
+        str,
+        operator=True,
+    )
     options: Mapping[str, Scalar] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
@@ -142,63 +178,82 @@ class Settings:
 
     @property
     def rules(self) -> Preset:
-        """The preset in force, with its options."""
+        """The preset in use, with its options."""
         if isinstance(self.preset, Preset):
             return self.preset.configured(self.options)
         return _configured_preset(self.preset, tuple(sorted(self.options.items())))
 
     @property
     def threshold_share(self) -> float:
-        """The threshold in force: what is set, else the preset's own."""
+        """The threshold in use: the one that is set, or the preset's default."""
         return self.rules.threshold if self.threshold is None else self.threshold
 
     @property
+    def assumed_window(self) -> int:
+        """The context window to assume if it is unknown."""
+        return self.rules.unknown_window if self.unknown_window is None else self.unknown_window
+
+    @property
     def untouched(self) -> bool:
-        """Whether everything is sent as it is: by mode, or by preset."""
+        """Whether messages are sent unchanged, because of the mode or the preset."""
         return self.mode == "off" or self.rules.untouched
 
     @property
     def summarises(self) -> bool:
-        """Whether summaries are begun by themselves."""
+        """Whether summaries start automatically."""
         if self.mode != "auto" or self.untouched or self.summaries == "off":
             return False
         return self.summaries == "on" or self.rules.summary.automatic
 
+    @property
+    def summarises_work(self) -> bool:
+        """Whether a model also writes summaries of conversations that use tools."""
+        return self.summarises and (self.summaries == "on" or self.rules.summary.in_work)
+
+    @property
+    def heeds_threshold(self) -> bool:
+        """Whether the threshold decides when to compact. Some presets apply their own limits to every request."""
+        policy = self.rules.summary
+        return not self.rules.every_call or policy.due is not None or (self.summarises and not policy.by_count)
+
     def option(self, name: str) -> Scalar:
-        """Return the value of a preset's option: what is set, else its default."""
+        """Return the value of a preset option: the one that is set, or its default."""
         return self.options.get(name, PRESET_OPTIONS[name].default)
 
     def for_thread(self, own: JsonText) -> "Settings":
-        """Return these settings with the values that a thread overrides; unknown fields are ignored."""
+        """Return these settings with the values that a thread overrides, given as JSON. Unknown fields are ignored."""
         try:
             given = json.loads(own)
         except (ValueError, RecursionError):
             given = None
         if not isinstance(given, dict):
-            raise InputError("the settings of a thread are a JSON object")
-        return self.with_values({option.name: given[option.name] for option in SETTINGS if option.name in given})
+            raise InputError("the settings of a thread must be a JSON object")
+        theirs = (option.name for option in SETTINGS if not option.operator)
+        return self.with_values({name: given[name] for name in theirs if name in given})
 
     def with_values(self, given: Mapping[str, object]) -> "Settings":
-        """Return these settings with values by name, as text or JSON; options of presets too. Raises InputError."""
+        """Return these settings with other values, given by name as text or JSON. Preset options count too.
+
+        Raises InputError for a value that is not valid.
+        """
         if not given:
             return self
         values = {option.name: option.read(given[option.name]) for option in SETTINGS if option.name in given}
         own = {name: value for name, value in values.items() if name in _OWN}
-        if own.get("preset") == self.rules.name:  # by its name, one's own stays
+        if own.get("preset") == self.rules.name:  # a custom preset stays when it is named
             del own["preset"]
         options = {name: value for name, value in values.items() if name not in _OWN}
         return replace(self, **own, options={**self.options, **options})  # type: ignore[arg-type]
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> "Settings":
-        """Return what EVERLONG_MODE, EVERLONG_PRESET, EVERLONG_THRESHOLD … set; empty ones count as not set.
+        """Return the settings in EVERLONG_MODE, EVERLONG_PRESET, EVERLONG_THRESHOLD … Empty variables are ignored.
 
         Example: {"EVERLONG_THRESHOLD": "0.8"} -> Settings(threshold=0.8)
         """
-        given = variables_of(environment)
-        settings = cls().with_values(given)
-        for line in unused_settings(given, settings).values():
-            raise InputError(f"{PREFIX}…: {line}")
+        settings = read_variables(environment)
+        for name, line in unused_settings(variables_of(environment), settings).items():
+            raise InputError(f"{variable_named(name)}: {line}")
         return settings
 
 
@@ -214,38 +269,50 @@ SETTINGS: tuple[Option, ...] = (
 )
 DEFAULT_SETTINGS = Settings()
 
-#: The values that a surface starts with where they differ from the defaults of the fields. What a preset starts with
-#: otherwise, it says itself.
+#: The values that a surface starts with if they differ from the defaults of the fields. A preset has its own defaults.
 SURFACE_DEFAULTS: Mapping[Surface, Mapping[str, Scalar]] = MappingProxyType(
     {
         "library": {},
         "gateway": {},
         "agent": {},
-        "app": {"threshold": 0.60},
-        # No summary begins by itself, and nothing is compacted that still fits.
+        "app": {"threshold": 0.60, "unknown_window": 96_000},
+        # No summary starts automatically, and nothing that fits is compacted.
         "app, off": {"summaries": "off", "threshold": HIGHEST_THRESHOLD, "cold_mark": 1.0},
     }
 )
 
 
 def defaults_of(surface: Surface) -> Settings:
-    """Return the settings that a surface starts with."""
+    """Return the settings that a surface (library, gateway, agent, app) starts with."""
     return DEFAULT_SETTINGS.with_values(SURFACE_DEFAULTS[surface])
 
 
 def variables_of(environment: Mapping[str, str], *, prefix: str = PREFIX) -> dict[str, str]:
-    """Return the settings that variables set, by name, still as text; empty ones count as not set."""
+    """Return the settings in environment variables, by name and still as text. Empty variables are ignored."""
     given = {option.name: environment.get(prefix + option.name.upper(), "").strip() for option in SETTINGS}
     return {name: value for name, value in given.items() if value}
+
+
+def variable_named(name: str) -> str:
+    """Return the environment variable of a setting. Example: "low_mark" -> "EVERLONG_LOW_MARK" """
+    return PREFIX + name.upper()
+
+
+def read_variables(environment: Mapping[str, str]) -> Settings:
+    """Return the settings in environment variables. Raises InputError with the variable that is wrong."""
+    settings = DEFAULT_SETTINGS
+    for name, value in variables_of(environment).items():
+        settings = read_settings({name: value}, base=settings, where=variable_named(name))
+    return settings
 
 
 def read_settings(
     given: Mapping[str, object], *, base: Settings = DEFAULT_SETTINGS, where: str = "", also: Collection[str] = ()
 ) -> Settings:
-    """Return the settings with what a file, the environment or a command gives, by name.
+    """Return settings with values from a file, the environment or a command, by name.
 
-    `also` are names that the caller reads itself. Raises InputError with one line: `where` it was set, what is wrong,
-    and for an unknown name what may have been meant.
+    `also` are names that the caller reads itself. Raises InputError with one line: `where` the value was set, what is
+    wrong with it, and for an unknown name the most similar known one.
     """
     origin = f"{where}: " if where else ""
     unknown = unknown_names(given, also)
@@ -258,10 +325,10 @@ def read_settings(
 
 
 def unused_settings(given: Mapping[str, object], settings: Settings) -> dict[str, str]:
-    """Return the options that a file, the environment or a command gives in vain, each with a line that says why.
+    """Return the options that have no effect under the preset in use, each with a line that explains why.
 
-    They belong neither to the preset in force nor to the one that was named beside them, before something else was
-    chosen. Example: {"history_window": 5}, preset auto -> "history_window: preset auto does not use it, …"
+    An option also counts as used if it belongs to the preset named in the same place. Example: {"history_window": 5},
+    preset auto -> "history_window: preset auto does not use it, …"
     """
     beside = given.get("preset")
     presets = (preset_named(beside),) if isinstance(beside, str) else ()
@@ -270,12 +337,12 @@ def unused_settings(given: Mapping[str, object], settings: Settings) -> dict[str
 
 
 def unknown_names(given: Iterable[str], also: Collection[str] = ()) -> str:
-    """Return what is wrong with unknown names, with the nearest known one; "" if all are known.
+    """Return an error text for unknown setting names, with the most similar known one; "" if all are known.
 
-    Example: ["treshold"] -> "no such setting: treshold; did you mean threshold?"
+    Example: ["treshold"] -> "unknown setting: treshold; did you mean threshold?"
     """
     known = [*(option.name for option in SETTINGS), *also]
     unknown = sorted(set(given) - set(known))
     if not unknown:
         return ""
-    return f"no such setting: {', '.join(unknown)}{did_you_mean(unknown[0], known)}"
+    return f"unknown setting: {', '.join(unknown)}{did_you_mean(unknown[0], known)}"

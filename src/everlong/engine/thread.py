@@ -1,8 +1,8 @@
 """The state of a thread while the engine works on it, and the context of one call.
 
-`ThreadState` is what is kept of a thread in memory between two calls, so that a turn costs its news; it can be read
-again from the store at any time and gives the same bytes then. `RawHistory` is the log as far back as a compaction
-looks. `EngineContext` is what all calls share, `CallContext` one call on one thread while the thread's lock is held.
+`ThreadState` is what stays in memory between two calls, so that a turn costs only its new messages; read again from the
+store, it gives the same bytes. `RawHistory` is the log as far back as a compaction looks. `EngineContext` is what all
+calls share, `CallContext` one call on one thread while the thread's lock is held.
 """
 
 from collections import Counter as Tally, OrderedDict
@@ -19,6 +19,8 @@ from everlong.core import (
     Pin,
     Point,
     Protection,
+    Removal,
+    Restoration,
     Role,
     Row,
     Text,
@@ -31,7 +33,7 @@ from everlong.core import (
     task_index,
 )
 from everlong.engine.budget import Anchor, CallBudget, budget_of, counter_for
-from everlong.engine.contracts import Call, Threads
+from everlong.engine.contracts import Call, Threads, Vectors
 from everlong.engine.events import Journal, Observer, new_id, now
 from everlong.engine.settings import DEFAULT_SETTINGS, Settings
 from everlong.engine.view import UNBOUNDED, View, ViewOptions
@@ -62,23 +64,23 @@ __all__ = [
     "work_on",
 ]
 
-KEPT = 64  # threads; the one used longest ago is dropped
+KEPT = 64  # threads in memory; beyond that, the one stored longest ago is dropped
 LOCKS = 256
 HORIZON = 4_000_000  # characters, about a million tokens: more than any window a compaction is made for
-TASK_LOOK = 64  # rows at the beginning of a thread in which its task is looked for
-SAME_BEGINNING = 40  # characters by which a shortened task is known
+TASK_LOOK = 64  # rows at the beginning of a thread that may contain its task
+SAME_BEGINNING = 40  # characters by which a shortened task is recognised
 MOVABLE = frozenset({Role.ASSISTANT, Role.TOOL})  # roles whose messages a compaction can move
 FIRST_LOOK = 500  # messages; doubled until the horizon or the beginning is reached
-LEFT_BEFORE = -1  # the order of a message that a point left
+LEFT_BEFORE = -1  # the order of a message that is not a row of the thread: a point left it, or we added it
 MOST_TOKENS = 2_000  # of a summary, whatever the window
 SUMMARY_SHARE = 0.12  # of the movable part
 
 
 @dataclass(frozen=True, slots=True)
 class RawHistory:
-    """Messages of a thread as they were said, and for each its order there, LEFT_BEFORE for what is ours.
+    """Messages of a thread, unchanged, each with its order in the thread or LEFT_BEFORE if it is ours.
 
-    `length` counts the rows that were read. `pins` are the messages that must stay.
+    `length` counts the rows that were read. `pins` are the indexes of messages that must stay.
     """
 
     history: History
@@ -90,7 +92,7 @@ class RawHistory:
     index: Index = field(default_factory=Index, compare=False)
 
     def with_background(self, pins: tuple[Pin, ...], messages: History = ()) -> "RawHistory":
-        """Return it with pinned texts and messages of ours behind the system text, and everything pinned marked."""
+        """Return it with pinned texts and our own messages after the system text, and with all pins marked."""
         ours = (*pinned_texts(pins), *messages)
         head = head_length(self.history)
         orders = (*self.orders[:head], *(LEFT_BEFORE for _ in ours), *self.orders[head:])
@@ -104,7 +106,7 @@ class RawHistory:
         )
 
     def with_summary(self, message: Message) -> "RawHistory":
-        """Return it with a summary right behind the system text; one that is not system text must not be left out."""
+        """Return it with a summary directly after the system text. A summary that is not system text is pinned."""
         head = head_length(self.history)
         pins = {pin + 1 if pin >= head else pin for pin in self.pins}
         if message.role is not Role.SYSTEM:
@@ -119,26 +121,26 @@ class RawHistory:
 
 @dataclass(frozen=True, slots=True)
 class ThreadState:
-    """A thread as it was last seen. `view` is what was last sent, made for what `made_for` says."""
+    """A thread as it was last read. `view` is what was last sent, for the format, preset and model in `made_for`."""
 
     opened: Opened
     view: View | None = None
     made_for: tuple[str, ...] = ()
-    #: For a view assembled again from the raw history: the order of each message of its history in the thread.
+    #: For a view assembled from the raw history: the order in the thread of each message of that history.
     assembled: tuple[int, ...] = ()
     raw: RawHistory | None = None
     anchor: Anchor | None = None
     called_at: datetime | None = None
-    #: Pinned messages that lie before the boundary of the newest point.
+    #: Pinned messages before the boundary of the newest point.
     pinned: tuple[Row, ...] = ()
-    #: What no compaction moves, for a model and preset; None if it has to be found out again.
+    #: The tokens that no compaction moves, for a model and preset; None if they have to be computed again.
     fixed: tuple[str, Mapping[Protection, int]] | None = None
-    #: Whether the user was told that the prompt leaves little to move.
-    told_narrow: bool = False
+    #: Whether the user has been warned that the prompt leaves little to move.
+    narrow_reported: bool = False
 
     @property
     def prefix(self) -> History:
-        """What stands before every message since the boundary: head, what is pinned, what the newest point left."""
+        """What comes before the messages since the boundary: head, pins, what the newest point left."""
         point = self.opened.point
         left = point.entry.summary if point is not None and isinstance(point.entry, Point) else ()
         head = tuple(row.entry for row in self.opened.head if isinstance(row.entry, Message))
@@ -147,13 +149,13 @@ class ThreadState:
 
     @property
     def since(self) -> History:
-        """Every message since the boundary, and what was recalled."""
-        newest = -1 if self.opened.point is None else self.opened.point.order
+        """Every message since the boundary, and the recalled ones."""
+        newest = None if self.opened.point is None else self.opened.point.order
         return messages_from([(row.order, row.entry) for row in self.opened.rows], 0, newest)
 
     @property
     def orders(self) -> tuple[int, ...]:
-        """For each message of `prefix` and `since` its order in the thread, LEFT_BEFORE for what is ours."""
+        """For each message of `prefix` and `since`, its order in the thread; LEFT_BEFORE for our own."""
         known = {id(row.entry): row.order for row in (*self.opened.head, *self.pinned, *self.opened.rows)}
         return tuple(known.get(id(message), LEFT_BEFORE) for message in (*self.prefix, *self.since))
 
@@ -163,13 +165,13 @@ class ThreadState:
         return self.assembled or self.orders
 
     def new_tokens(self, tokens: int) -> int | None:
-        """Return how many tokens of a view of so many are new since the newest compaction; None if there was none."""
+        """Return how many of a view's tokens are new since the newest compaction; None if there was none."""
         point = self.opened.point
         return tokens - point.entry.tokens_after if point is not None and isinstance(point.entry, Point) else None
 
     @property
     def undone(self) -> bool:
-        """Whether the last thing that happened to the view was an undo: then only unavoidable compactions are made."""
+        """Whether the newest change of the view was an undo: then only unavoidable compactions are made."""
         for row in reversed(self.opened.rows):
             if isinstance(row.entry, Withdrawal):
                 return True
@@ -179,7 +181,7 @@ class ThreadState:
 
 
 class ThreadStates:
-    """The threads in memory. Whoever changes one holds its lock: one thing at a time happens to a thread."""
+    """The threads in memory. Hold a thread's lock while you change it."""
 
     def __init__(self, kept: int = KEPT) -> None:
         self._kept = kept
@@ -197,7 +199,7 @@ class ThreadStates:
             return self._states.get(thread)
 
     def put(self, thread: str, state: ThreadState) -> None:
-        """Keep a state; the thread used longest ago makes room."""
+        """Keep a state; if there are too many, drop the one that was stored longest ago."""
         with self._mine:
             self._states[thread] = state
             self._states.move_to_end(thread)
@@ -214,7 +216,7 @@ class ThreadStates:
 class EngineContext:
     """What all calls of an engine share: store, settings, clock, observers, threads in memory.
 
-    `registry` None is the bundled one.
+    A `registry` of None means the bundled one.
     """
 
     threads: Threads
@@ -224,9 +226,13 @@ class EngineContext:
     new_id: Callable[[], str] = new_id
     observers: Sequence[Observer] = ()
     states: ThreadStates = field(default_factory=ThreadStates)
+    #: The budgets for messages of calls, by kind; see `histories.sizes`.
+    rooms: dict[object, object] = field(default_factory=dict, init=False, repr=False, compare=False)
+    #: Vectors for search by meaning; None if the setting `semantic` is off.
+    vectors: Vectors | None = None
 
     def journal(self, thread: str) -> Journal:
-        """Return a journal of what happens to the thread now."""
+        """Return a journal for what happens to the thread now."""
         return Journal(self.threads, thread, observers=self.observers, clock=self.clock, new_id=self.new_id)
 
     def state(self, thread: str) -> ThreadState:
@@ -234,13 +240,13 @@ class EngineContext:
         return refreshed(self.threads, thread, self.states.get(thread))
 
     def settings_of(self, thread: str) -> Settings:
-        """Return the settings in force for a thread. Raises NoThread."""
+        """Return the settings that apply to a thread. Raises NoThread."""
         return self.settings.for_thread(self.threads.thread(thread).settings)
 
 
 @dataclass(slots=True)
 class CallContext:
-    """One call on one thread, while the thread's lock is held. `turn` is the event that the others belong to."""
+    """One call on one thread, while the thread's lock is held. `turn` is the event that all others belong to."""
 
     engine: EngineContext
     call: Call
@@ -249,7 +255,7 @@ class CallContext:
     turn: str
     state: ThreadState
     budget: CallBudget
-    #: For a view assembled again from the raw history: the order of each message of its history in the thread.
+    #: For a view assembled from the raw history: the order in the thread of each message of that history.
     orders: tuple[int, ...] = ()
 
     @property
@@ -263,7 +269,7 @@ class CallContext:
         return self.state.opened.thread.length
 
     def view_options(self, *, limit: int = UNBOUNDED, target: int = UNBOUNDED) -> ViewOptions:
-        """Return what a view for this call is made for."""
+        """Return the options of a view for this call."""
         return ViewOptions(
             counter=self.budget.counter,
             limit=limit,
@@ -276,13 +282,13 @@ class CallContext:
         )
 
     def raw_history(self) -> RawHistory:
-        """Read the raw history, up to what is known of the thread, and keep it."""
+        """Read the raw history, up to the rows that are known, and keep it."""
         raw = raw_history(self.engine.threads, self.state.opened, self.state.raw)
         self.state = replace(self.state, raw=raw)
         return raw
 
     def refresh(self) -> None:
-        """Read what is new in the thread."""
+        """Read the new rows of the thread."""
         self.state = refreshed(self.engine.threads, self.thread, self.state)
 
     def remember(self, view: View, made_for: tuple[str, ...]) -> None:
@@ -292,9 +298,9 @@ class CallContext:
 
 
 def work_on(engine: EngineContext, state: ThreadState, call: Call, journal: Journal, turn: str) -> CallContext:
-    """Return the context of a call on a thread as it was just seen. The caller holds the thread's lock.
+    """Return the context of a call on a thread in this state. The caller holds the thread's lock.
 
-    Raises BudgetImpossible where reply and tools leave nothing for messages.
+    Raises BudgetImpossible if reply and tools leave nothing for messages.
     """
     settings = engine.settings.for_thread(state.opened.thread.settings)
     known_for = f"{call.model} {settings.rules.name}"
@@ -307,7 +313,7 @@ def work_on(engine: EngineContext, state: ThreadState, call: Call, journal: Jour
 
 
 def fixed_parts(state: ThreadState, counter: Counter, *, keeps_task: bool) -> Mapping[Protection, int]:
-    """Return the tokens of the messages that no compaction moves, by why they stay. Unread results will be read."""
+    """Return the tokens that no compaction moves, by the reason why they stay; unread results do not count."""
     messages = (*state.prefix, *state.since)
     pinned = {id(row.entry) for row in state.pinned}
     orders = {pin.order for pin in state.opened.pins}
@@ -326,35 +332,36 @@ def fixed_parts(state: ThreadState, counter: Counter, *, keeps_task: bool) -> Ma
 
 
 def refreshed(threads: Threads, thread: str, state: ThreadState | None) -> ThreadState:
-    """Return the thread as it is now; only what is new is read, unless the newest point changed."""
+    """Return the thread as it is now. Only new rows are read, unless the newest point has changed."""
     known = threads.thread(thread)
     pins = threads.pins(thread)
     if state is None or known.length < state.opened.thread.length or known.created != state.opened.thread.created:
         return _with_pinned(threads, ThreadState(threads.open(thread)))
     if pins != state.opened.pins:
         repinned = ThreadState(
-            replace(state.opened, pins=pins), called_at=state.called_at, told_narrow=state.told_narrow
+            replace(state.opened, pins=pins), called_at=state.called_at, narrow_reported=state.narrow_reported
         )
         state = _with_pinned(threads, repinned)
     if known.length == state.opened.thread.length:
         return replace(state, opened=replace(state.opened, thread=known))
     new = tuple(threads.read(thread, state.opened.thread.length, known.length))
-    if any(isinstance(row.entry, Point | Withdrawal) for row in new):
+    if any(isinstance(row.entry, Point | Withdrawal | Removal | Restoration) for row in new):
+        same = not any(isinstance(row.entry, Removal | Restoration) for row in new)
         reopened = ThreadState(
             threads.open(thread, known.length),
-            raw=state.raw,
+            raw=state.raw if same else None,
             called_at=state.called_at,
-            told_narrow=state.told_narrow,
+            narrow_reported=state.narrow_reported,
         )
         return _with_pinned(threads, reopened)
-    # What the model and its tools say is movable; what users and systems say may not be.
+    # Messages of the model and its tools are movable; messages of users and system text may not be.
     moved = all(isinstance(row.entry, Message) and row.entry.role in MOVABLE for row in new)
     fixed = state.fixed if moved else None
     return replace(state, opened=replace(_extended(state.opened, new), thread=known), fixed=fixed)
 
 
 def _with_pinned(threads: Threads, state: ThreadState) -> ThreadState:
-    """Add the pinned messages that the newest point covers: every view holds them, however late they were pinned."""
+    """Add the pinned messages that the newest point covers: every view has them, however late they were pinned."""
     opened = state.opened
     if opened.point is None or not isinstance(opened.point.entry, Point):
         return state
@@ -364,10 +371,10 @@ def _with_pinned(threads: Threads, state: ThreadState) -> ThreadState:
 
 
 def _extended(opened: Opened, new: tuple[Row, ...]) -> Opened:
-    """What was opened with new rows, no points among them; system text at the very beginning belongs to the head."""
+    """Return the opened thread with new rows that contain no points; leading system text belongs to the head."""
     head, rows = opened.head, opened.rows
     leading = 0
-    if not rows and opened.point is None:  # the system text may still be coming
+    if not rows and opened.point is None:  # more system text may follow
         while leading < len(new) and _is_system(new[leading]):
             leading += 1
     return replace(opened, head=(*head, *new[:leading]), rows=(*rows, *new[leading:]))
@@ -383,12 +390,12 @@ def pinned_texts(pins: tuple[Pin, ...]) -> History:
 
 
 def left_by(row: Row) -> tuple[int, History] | None:
-    """Return what a point left, and from where on; the same for a point that only keeps a summary beside it."""
+    """Return what a point left, and its boundary; equal for a point that only adds a summary."""
     return (row.entry.boundary, row.entry.summary) if isinstance(row.entry, Point) else None
 
 
 def newest_compaction(threads: Threads, thread: str) -> list[Row]:
-    """Return the rows of the newest compaction in force, newest first: its point, and one with a summary beside."""
+    """Return the rows of the newest compaction in force, newest first: the points that add a summary, then its own."""
     standing = [row for row, stands in threads.points(thread) if stands]
     return list(takewhile(lambda row: left_by(row) == left_by(standing[-1]), reversed(standing)))
 
@@ -397,11 +404,11 @@ def newest_compaction(threads: Threads, thread: str) -> list[Row]:
 
 
 def raw_history(threads: Threads, opened: Opened, known: RawHistory | None = None) -> RawHistory:
-    """Return the raw history up to the rows that `opened` knows; only what is not known yet is read.
+    """Return the raw history up to the rows that `opened` has; only rows that are not `known` are read.
 
-    However long a thread is, no more than a horizon of it is read. Where that is not all, the history begins with
-    the task and what the oldest point inside the horizon left; older text is found by search. At twice the horizon it
-    is read again, from a later point on.
+    At most a horizon of the thread is read. If that is not all, the history begins with the task and with what the
+    oldest point inside the horizon left; older text is found by search. At twice the horizon, the history is read again
+    from a later point.
     """
     if known is None:
         return _read_raw(threads, opened)
@@ -417,7 +424,7 @@ def _read_raw(threads: Threads, opened: Opened) -> RawHistory:
     if not complete and rows:
         point = _oldest_point(threads, name, rows[0].order)
         if point is not None:
-            left = point.summary[1:] if point.account else point.summary  # the newest summary stands by itself
+            left = point.summary[1:] if point.account else point.summary  # the newest summary is added elsewhere
             rows = [row for row in rows if row.order >= point.boundary]
     before = rows[0].order if rows else length
     pinned = _pinned_before(threads, opened, before)
@@ -446,12 +453,13 @@ def _grown(raw: RawHistory, rows: tuple[Row, ...]) -> RawHistory:
 
 
 def _newest_rows(threads: Threads, name: str, opened: Opened) -> tuple[list[Row], bool]:
-    """The newest messages that fill the horizon, system head aside, and whether these are all."""
+    """Return the newest messages that fill the horizon, without the system head, and whether they are all there are."""
     head = {row.order for row in opened.head}
     wanted = FIRST_LOOK
     while True:
-        rows = [row for row in threads.last(name, wanted) if row.order < opened.thread.length]
-        complete = len(rows) >= opened.thread.messages
+        newest = threads.last(name, wanted)
+        rows = [row for row in newest if row.order < opened.thread.length]
+        complete = len(rows) >= opened.thread.messages or len(newest) < wanted  # some may have been removed meanwhile
         if complete or sum(map(_characters, _messages(rows))) > HORIZON:
             return [row for row in rows if row.order not in head], complete
         wanted *= 2
@@ -465,14 +473,14 @@ def _pinned_before(threads: Threads, opened: Opened, order: int) -> list[Row]:
 
 
 def _task_before(threads: Threads, name: str, order: int, pinned: list[Row]) -> list[Row]:
-    """The row of the task, if it lies before that order and is not there as a pin."""
+    """Return the row of the task, if it comes before that order and is not pinned."""
     rows = [row for row in threads.read(name, 0, min(order, TASK_LOOK)) if isinstance(row.entry, Message)]
     at = task_index(_messages(rows))
     return [rows[at]] if at is not None and rows[at] not in pinned else []
 
 
 def _without_task(left: History, task: list[Row]) -> History:
-    """What a point left, without the task: it is there as it was said, and may have been left with its beginning."""
+    """Return what a point left without the task, which is there in full; the point may have only its beginning."""
     at = task_index(left)
     if at is None or not task or not isinstance(task[0].entry, Message):
         return left
@@ -481,7 +489,7 @@ def _without_task(left: History, task: list[Row]) -> History:
 
 
 def _oldest_point(threads: Threads, name: str, order: int) -> Point | None:
-    """The first point in force whose boundary lies at or after this order."""
+    """Return the first point in force whose boundary is at or after this order."""
     for row, stands in threads.points(name):
         if stands and isinstance(row.entry, Point) and row.entry.boundary >= order:
             return row.entry
@@ -504,8 +512,7 @@ def _characters(message: Message) -> int:
     return total
 
 
-# --- the summary of a thread
-# -------------------------------------------------------------------------------------------
+# --- the summary of a thread -----------------------------------------------------------------------------------------
 
 
 def summary_limit(budget: int) -> int:
@@ -514,19 +521,19 @@ def summary_limit(budget: int) -> int:
 
 
 def summary_in(row: Row | None) -> Summary | None:
-    """Return the summary that a point carries, if it carries one."""
+    """Return the summary that a point carries, or None."""
     if row is None or not isinstance(row.entry, Point) or not row.entry.account:
         return None
     try:
         return decode_summary(row.entry.account)
-    except InputError:  # of a version that we cannot read; its words stand in the point all the same
+    except InputError:  # written by a version that we cannot read; its text is in the point anyway
         return None
 
 
 def newest_summary(threads: Threads, thread: str, newest: Row | None = None) -> Summary | None:
-    """Return the newest summary of a thread that was not withdrawn.
+    """Return the newest summary of a thread that is in force.
 
-    Every compaction carries it on: if the point `newest` is given and has one, it is that.
+    Every compaction carries the summary along: if the point `newest` has one, it is that one.
     """
     if (summary := summary_in(newest)) is not None:
         return summary

@@ -1,6 +1,6 @@
-"""Where the window goes: what each message, round, role and tool weighs, what is protected, what repeats.
+"""What fills the window: the tokens of each message, round, role and tool, what is protected, what repeats.
 
-A value that the terminal, the HTML page, `--json` and the tests read alike. It looks; it changes nothing.
+The terminal, the HTML page, `--json` and the tests all read this value. Nothing is changed.
 """
 
 import re
@@ -44,13 +44,13 @@ __all__ = [
 ]
 
 TITLE_LENGTH = 120  # characters
-LOOKED_AT = 2_000  # characters of a text; a title is at its front or nowhere
+LOOKED_AT = 2_000  # characters of a text; a title is at its beginning or nowhere
 LARGEST_PARSED = 1_000_000  # characters of arguments
 CALLS_NAMED = 3
 ARGUMENT_LENGTH = 60
 PATH_LENGTH = 32
 
-#: Clients wrap what the user typed: <command-name>/init</command-name>. The words count, not the wrapping.
+#: Clients wrap what the user typed: <command-name>/init</command-name>. A title leaves out the tags.
 TAG = re.compile(r"</?[A-Za-z][\w:.-]*(?:\s[^<>]*)?>")
 CHANGE_FOLDER = re.compile(r"^\s*cd \S+ (?:&&|;)\s*")  # what agents put before every command
 #: The argument that says most about a call, best first.
@@ -71,7 +71,7 @@ TELLING = (
 
 
 def text_title(text: str) -> str:
-    """The first words, on one line.
+    """Return the first words of a text, on one line.
 
     Example: "<command-name>/init</command-name>\\n  please" -> "/init please"
     """
@@ -81,12 +81,12 @@ def text_title(text: str) -> str:
 
 
 def call_title(call: ToolCall) -> str:
-    """The tool and the argument that tells most. Example: read_file {"path": "a.py"} -> "read_file a.py" """
+    """Return the tool and its most telling argument. Example: read_file {"path": "a.py"} -> "read_file a.py" """
     return f"{call.name} {_telling(call.arguments)}".strip()
 
 
 def message_title(message: Message, calls: Sequence[ToolCall] = ()) -> str:
-    """What the message is. `calls` are those that it makes or answers; "" if it is pictures only."""
+    """Return a title for a message; "" if it has only images. `calls` are the calls that it makes or answers."""
     called = " · ".join(call_title(call) for call in calls[:CALLS_NAMED])
     if len(calls) > CALLS_NAMED:
         called += f" · +{len(calls) - CALLS_NAMED}"
@@ -116,7 +116,7 @@ def _telling(arguments: JsonText) -> str:
 
 
 def _path_end(path: str) -> str:
-    """A path says most at its end.
+    """Return the end of a long path, which says the most.
 
     Example: "/home/ada/code/shop/src/till/layout.py" -> "…/code/shop/src/till/layout.py"
     """
@@ -137,7 +137,7 @@ FRAMING = "framing"  # roles, names and separators: what a message costs beyond 
 
 @dataclass(frozen=True, slots=True)
 class MessageWeight:
-    """One message. `kind` is what most of it is; `protected` says why it may not be touched, "" if it may."""
+    """The tokens of one message. `kind` is what most of it is; `protected` says why it must stay, or is ""."""
 
     index: int
     role: Role
@@ -152,7 +152,7 @@ class MessageWeight:
 
 @dataclass(frozen=True, slots=True)
 class RoundWeight:
-    """One round, named by what the user asked."""
+    """The tokens of one round, named after what the user asked."""
 
     start: int
     stop: int
@@ -162,7 +162,7 @@ class RoundWeight:
 
 @dataclass(frozen=True, slots=True)
 class ToolWeight:
-    """One tool: how often it was called, what its calls and its results weigh."""
+    """One tool: how often it was called, and the tokens of its calls and results."""
 
     name: str
     calls: int
@@ -177,7 +177,7 @@ class ToolWeight:
 
 @dataclass(frozen=True, slots=True)
 class Repeat:
-    """A text that stands in the history more than once; `wasted` is what the copies cost."""
+    """A text that occurs in the history more than once; `wasted` is what the copies cost."""
 
     ref: Ref
     messages: tuple[int, ...]
@@ -192,7 +192,7 @@ class Repeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenMap:
-    """The whole picture. All figures are tokens; kinds with the tool schemas add up to the total, as roles do."""
+    """The tokens of a whole history. The kinds plus the tool schemas add up to the total, and so do the roles."""
 
     model: str
     vocabulary: str
@@ -208,12 +208,12 @@ class TokenMap:
 
     @property
     def heaviest(self) -> tuple[MessageWeight, ...]:
-        """The messages, heaviest first; of equals the older first."""
+        """The messages, heaviest first; equal ones oldest first."""
         return tuple(sorted(self.messages, key=lambda message: (-message.tokens, message.index)))
 
 
 def map_tokens(messages: Sequence[Message], counter: Counter, tools: Iterable[JsonText] = ()) -> TokenMap:
-    """Weigh a history for one model."""
+    """Return the token map of a history for one model."""
     history = tuple(messages)
     sizes = [counter.message(message) for message in history]
     parts = [tuple(map(counter.part, message.parts)) for message in history]

@@ -12,15 +12,15 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from everlong.core import Message, Reasoning, Role, Text, ToolCall, ToolResult, expect
-from everlong.engine.contracts import Call, Failed, Finished, Model, Prepared, Reply, Restarted, ToolLike
+from everlong.core import Ending, Message, Reasoning, Role, Text, ToolCall, ToolResult, expect
+from everlong.engine.contracts import Call, Failed, Finished, Model, Prepared, Reply, Restarted, Said, Thought, ToolLike
 from everlong.engine.functions import Function, checked, tool_function
 from everlong.errors import ContextOverflow, EverlongError, InputError, ProviderError, ThreadBusy
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from everlong.engine.engine import Engine
 
 __all__ = [
+    "PartialAnswer",
     "Turn",
     "Turns",
     "answer_call",
@@ -40,26 +41,56 @@ __all__ = [
 ]
 
 CANCELLED = "cancelled by the caller"
-NO_END = Failed(ProviderError("the model's stream ended without an end"), begun=False)
+NO_END = Failed(ProviderError("the model's stream stopped before the answer was complete"), begun=False)
 T = TypeVar("T")
 LONGEST_MESSAGE = 2_000  # characters of an exception
 
 
 @dataclass(slots=True)
-class Turn:
-    """A turn under way. `prepared` is what is to be sent for it, `ended` whether its outcome is recorded.
+class PartialAnswer:
+    """The text and reasoning of an answer so far. Tool calls are left out: half a call cannot be made."""
 
-    `quick` says that the store never waits for anything: short work is then done in the event loop itself.
+    text: str = ""
+    thinking: str = ""
+
+    def add(self, reply: Reply) -> None:
+        """Add a piece of the answer."""
+        match reply:
+            case Said(text):
+                self.text += text
+            case Thought(text):
+                self.thinking += text
+            case Restarted():
+                self.text = self.thinking = ""
+            case _:
+                pass
+
+    def message(self, model: str, ending: Ending) -> Message | None:
+        """Return the answer as a message with its ending; None if it has no text."""
+        if not self.text.strip() and not self.thinking.strip():
+            return None
+        thoughts = (Reasoning(self.thinking),) if self.thinking.strip() else ()
+        words = (Text(self.text),) if self.text.strip() else ()
+        return Message(Role.ASSISTANT, (*thoughts, *words), model=model, ending=ending)
+
+
+@dataclass(slots=True)
+class Turn:
+    """A turn that is running. `prepared` is the request to send; `ended` says whether the outcome is recorded.
+
+    `quick` means that the store never blocks, so short work runs in the event loop itself.
     """
 
     engine: "Engine"
     prepared: Prepared | None = None
     ended: bool = False
     quick: bool = False
+    #: The answer so far.
+    partial: PartialAnswer = field(default_factory=PartialAnswer)
 
     @property
     def request(self) -> Prepared:
-        """What is to be sent."""
+        """The request to send."""
         assert self.prepared is not None, "a turn is prepared first"
         return self.prepared
 
@@ -68,7 +99,7 @@ class Turn:
         self.prepared = await self.engine.prepare(thread, call)
 
     async def answered(self, finished: Finished) -> ContextOverflow | None:
-        """Record the answer. Returns an overflow that came as a success; then the turn is not over."""
+        """Record the answer. Returns an overflow that the provider reported as a success; then the turn continues."""
         said, usage, stop = says_something(finished.message), finished.usage, finished.stop
         with self._at_once() as now:
             if now:
@@ -91,7 +122,7 @@ class Turn:
             lock.release()
 
     async def refused(self, error: ProviderError) -> None:
-        """Prepare another request after a refusal. If there is none, the turn ends and the error is raised."""
+        """Prepare another request after a refusal. If none is possible, the turn ends and the error is raised."""
         try:
             self.prepared = await self.engine.recover(self.request, error)
         except EverlongError:
@@ -104,28 +135,32 @@ class Turn:
         await self.engine.record_failure(self.request, reason)
 
     def abandon(self) -> None:
-        """Record a cancelled turn: the caller is gone, and a turn without an outcome gets one."""
+        """Record a cancelled turn. The text that arrived before stays in the thread."""
         if self.prepared is not None and not self.ended:
             self.ended = True
             self.engine.blocking.record_failure(self.prepared, CANCELLED)
+            message = self.partial.message(self.prepared.call.model, self.engine.cut_short)
+            if message is not None:
+                self.engine.blocking.append(self.prepared.thread, [message])
 
 
 def says_something(message: Message) -> bool:
-    """Return whether there is anything in a message but white space and thoughts."""
+    """Return whether a message has anything but white space and reasoning."""
     return any(
         bool(part.text.strip()) if isinstance(part, Text) else not isinstance(part, Reasoning) for part in message.parts
     )
 
 
 async def converse(engine: "Engine", model: Model, thread: str, call: Call) -> AsyncGenerator[Reply, None]:
-    """Stream the answer to a thread as it is now; the last piece is Finished, which is stored, or Failed.
+    """Send a thread to a model as it is now and stream the answer; the last piece is Finished or Failed.
 
-    Raises BudgetImpossible before anything is sent if nothing can fit, StoreError if the store fails. Whatever
-    goes wrong later is a Failed.
+    A Finished answer has already been added to the thread. Use `Engine.stream` to add a user message first and to run
+    tools. Raises BudgetImpossible before anything is sent if nothing can fit, and StoreError if the store fails. Any
+    later error arrives as Failed.
     """
     if not hasattr(engine, "blocking"):
-        raise InputError(f"engine must be an engine, not {engine!r:.60}: write open_engine('chat.db')")
-    expect("call", call, Call, 'what is asked of a model, such as Call(model="gpt-4o")')
+        raise InputError(f"engine must be an Engine, such as open_engine('chat.db'), not {engine!r:.60}")
+    expect("call", call, Call, 'a Call, such as Call(model="gpt-4o")')
     turn = Turn(engine)
     try:
         await whole(turn.prepare(thread, await _addressed(call, model)))
@@ -139,8 +174,9 @@ async def converse(engine: "Engine", model: Model, thread: str, call: Call) -> A
                             outcome = reply
                             break
                         begun = True
+                        turn.partial.add(reply)
                         yield reply
-            except EverlongError as error:  # an answer that cannot be read is the provider's failure too
+            except EverlongError as error:  # an unreadable answer is the provider's failure too
                 outcome = Failed(ProviderError(str(error)), begun=begun)
             last = await whole(_settle(turn, outcome, begun=begun))
             if isinstance(last, Finished):
@@ -153,19 +189,29 @@ async def converse(engine: "Engine", model: Model, thread: str, call: Call) -> A
 
 
 async def _settle(turn: Turn, outcome: Finished | Failed, *, begun: bool) -> Reply | None:
-    """Record how the call ended; return the piece for the caller, if any. Without one another request is made."""
+    """Record how the call ended and return the piece for the caller. None means that another request follows."""
     match outcome:
         case Finished(message):
             hidden = await turn.answered(outcome)
             if hidden is None:
+                message = replace(message, model=turn.request.call.model, ending=_ending_of(outcome))
                 await turn.engine.append(turn.request.thread, [message])
-                return outcome
+                return replace(outcome, message=message)
             return await _recover(turn, hidden, begun=begun)
         case Failed(error) if begun:
             await turn.failed(str(error))
+            broken = turn.partial.message(turn.request.call.model, "broken off")
+            if broken is not None:
+                await turn.engine.append(turn.request.thread, [broken])
             return Failed(error, begun=True)
         case Failed(error):
             return await _recover(turn, error, begun=False)
+
+
+def _ending_of(answer: Finished) -> Ending:
+    if not says_something(answer.message):
+        return "empty"
+    return "length" if answer.stop == "length" else ""
 
 
 async def _recover(turn: Turn, error: ProviderError, *, begun: bool) -> Reply | None:
@@ -173,18 +219,22 @@ async def _recover(turn: Turn, error: ProviderError, *, begun: bool) -> Reply | 
         await turn.refused(error)
     except ProviderError as final:
         return Failed(final, begun=begun)
-    return Restarted(str(error)) if begun else None
+    if not begun:
+        return None
+    restarted = Restarted(str(error))
+    turn.partial.add(restarted)
+    return restarted
 
 
 async def _addressed(call: Call, model: Model) -> Call:
-    """Return the call with what is known of the model it goes to."""
+    """Return the call with the format, endpoint, provider and window of the model it goes to."""
     served = call.served if call.served is not None else await model.served_window(call.model)
     provider = call.provider or model.provider
     return replace(call, fmt=model.fmt, endpoint=model.endpoint, provider=provider, served=served)
 
 
 async def whole(work: Coroutine[Any, Any, T]) -> T:
-    """Run work to its end and return the result. A cancelled caller waits for it: nothing is left half-written."""
+    """Run a coroutine to its end and return the result. A cancelled caller waits for it to finish."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
@@ -195,7 +245,7 @@ async def whole(work: Coroutine[Any, Any, T]) -> T:
     if cancelled is None:
         return task.result()
     if not task.cancelled():
-        task.exception()  # retrieved, so that it is not logged as never retrieved
+        task.exception()  # read here, so that asyncio does not log it as never retrieved
     raise cancelled
 
 
@@ -203,7 +253,7 @@ async def whole(work: Coroutine[Any, Any, T]) -> T:
 
 
 class Turns:
-    """Lets one turn of a thread happen at a time; the next one waits, or is refused. Event loops may differ."""
+    """Allows one turn per thread at a time, across event loops. The next one waits or is refused."""
 
     def __init__(self, *, refuses: bool) -> None:
         self._refuses = refuses
@@ -212,7 +262,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, thread: str) -> AsyncIterator[None]:
-        """Wait until no other turn of the thread is under way. Raises ThreadBusy if that is refused."""
+        """Wait until no other turn of the thread is running. Raises ThreadBusy if the engine refuses a second turn."""
         mine = self._enter(thread)
         try:
             if mine is not None:
@@ -226,14 +276,14 @@ class Turns:
             self._leave(thread)
 
     def _enter(self, thread: str) -> Future[None] | None:
-        """None if the turn may begin; else what is done when it may."""
+        """Return None if the turn may begin; otherwise a future that is done when it may."""
         with self._mine:
             queue = self._waiting.get(thread)
             if queue is None:
                 self._waiting[thread] = deque()
                 return None
             if self._refuses:
-                raise ThreadBusy(f"another turn of thread {thread!r} is under way: wait for it, or stop it")
+                raise ThreadBusy(f"another turn of thread {thread!r} is running: wait for it, or stop it")
             mine: Future[None] = Future()
             queue.append(mine)
             return mine
@@ -249,7 +299,7 @@ class Turns:
             del self._waiting[thread]
 
     def _give_up(self, thread: str, mine: "Future[None] | None") -> None:
-        """A caller that was cancelled while it waited: if its turn had come, the next one's has."""
+        """Handle a caller that was cancelled while it waited: if its turn had come, start the next one."""
         if mine is not None and mine.done() and not mine.cancelled():
             self._leave(thread)
 
@@ -258,14 +308,14 @@ class Turns:
 
 
 def call_of(model: Model, call: Call | None, tools: Sequence[ToolLike], system: str) -> Call:
-    """Return what is asked of a model: everything in `call`, with these tools and this system text."""
+    """Return the call for a model: `call` with these tools and this system text added."""
     if not hasattr(model, "stream"):
         raise InputError(f'model must be a model, such as HttpModel("openai", "gpt-4o"), not {model!r:.60}')
-    expect("call", call, (Call, type(None)), 'what is asked of a model, such as Call(model="gpt-4o")')
+    expect("call", call, (Call, type(None)), 'a Call, such as Call(model="gpt-4o")')
     name = call.model if call is not None else getattr(model, "name", "")
     if not name:
         raise InputError(
-            'the model has no name: write HttpModel("openai", "gpt-4o"), or give call=Call(model="gpt-4o")'
+            'the model has no name: write HttpModel("openai", "gpt-4o"), or pass call=Call(model="gpt-4o")'
         )
     asked = call or Call(model=name)
     standing = (*asked.standing, Message(Role.SYSTEM, (Text(system),))) if system else asked.standing
@@ -273,11 +323,11 @@ def call_of(model: Model, call: Call | None, tools: Sequence[ToolLike], system: 
 
 
 async def answer_call(functions: Mapping[str, Function], call: ToolCall) -> ToolResult:
-    """Return the result of the function that the model called; what it raises is a result too."""
+    """Run the function that the model called and return its result. An exception becomes a failed result."""
     function = functions.get(call.name)
     if function is None:
-        told = f"there is no tool {call.name!r}; there are: {', '.join(functions) or 'none'}"
-        return ToolResult(call.id, (Text(told),), call.name, failed=True)
+        problem = f"there is no tool {call.name!r}; available tools: {', '.join(functions) or 'none'}"
+        return ToolResult(call.id, (Text(problem),), call.name, failed=True)
     try:
         arguments = json.loads(call.arguments or "{}")
     except ValueError:
@@ -294,7 +344,7 @@ async def answer_call(functions: Mapping[str, Function], call: ToolCall) -> Tool
 async def run_function(
     function: Function, values: Mapping[str, Any], shape: Callable[[Any], T]
 ) -> tuple[T | None, str]:
-    """Call a function, in a thread if it is not async. Return its value in shape, or None and what it raised."""
+    """Call a function, in a thread if it is not async. Returns its shaped value, or None and the exception text."""
     failure = _Failure()
     with failure:
         if inspect.iscoroutinefunction(function):
@@ -311,7 +361,7 @@ def _run_in_thread(function: Function, values: Mapping[str, Any], shape: Callabl
 
 
 class _Failure:
-    """Takes what a function raises as text. Cancellations and the interrupt key pass."""
+    """Catches what a function raises and keeps it as text. Cancellations and keyboard interrupts pass through."""
 
     text = ""
 
@@ -321,7 +371,7 @@ class _Failure:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> bool:
-        # A tool is somebody's code: the model reads what it raised, and can do something about it.
+        # A tool is the user's code: the model reads the exception and can react to it.
         if not isinstance(error, Exception | SystemExit):
             return False
         text = str(error) if isinstance(error, EverlongError) else f"{type(error).__name__}: {error}"
@@ -330,7 +380,7 @@ class _Failure:
 
 
 def value_text(value: object) -> str:
-    """Return what a function gave back as the model reads it: text as it is, anything else as JSON."""
+    """Return a function's value as the model reads it: a string as it is, anything else as JSON."""
     if isinstance(value, str):
         return value
     return "done" if value is None else msgspec.json.encode(value, enc_hook=str).decode()

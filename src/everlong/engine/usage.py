@@ -15,17 +15,20 @@ from everlong.engine.budget import (
     learned_limits,
 )
 from everlong.engine.contracts import Prepared, with_beside
-from everlong.engine.events import Journal
+from everlong.engine.events import ASSEMBLED, Journal
 from everlong.engine.thread import EngineContext
 from everlong.engine.view import bytes_of
 from everlong.errors import ContextOverflow
-from everlong.windows import Prices
+from everlong.windows import Prices, Registry, window
 from everlong.wire import Usage, plausible, silent_overflow, truncated_window
 
 __all__ = [
     "FOR_SUMMARIES",
     "Saved",
+    "Savings",
+    "Spared",
     "Spent",
+    "anchor_at",
     "cached_in",
     "calls_in",
     "cost_of",
@@ -35,11 +38,11 @@ __all__ = [
     "spent_on",
 ]
 
-FOR_SUMMARIES = "summary"  # the reason of usage that was not for the conversation itself
+FOR_SUMMARIES = "summary"  # the reason of usage that was not for the conversation itself but for its summaries
 MILLION = 1_000_000
-STOOD_STILL = 128  # tokens more than before, of which a report knows nothing
-ANY_ESTIMATE = 100  # so many times what was reported: only where it ends counts
-LEAST_TRUE = 0.5  # of what was counted; below it a report counts only a part of the request
+STOOD_STILL = 128  # tokens more than before that a report does not show
+ANY_ESTIMATE = 100  # times the report: an estimate so large that only the reported figure decides
+LEAST_TRUE = 0.5  # of the counted tokens; a report below it covers only a part of the request
 
 
 def record_usage(
@@ -47,7 +50,7 @@ def record_usage(
 ) -> ContextOverflow | None:
     """Record what an answer cost. Returns the overflow that it hides, if any; then the call is not finished.
 
-    `said` is whether the answer has any words or calls in it.
+    `said` is whether the answer has any text or calls.
     """
     thread = prepared.thread
     with engine.states.lock(thread), engine.journal(thread) as journal:
@@ -56,10 +59,10 @@ def record_usage(
             _note_usage(journal, prepared, usage)
         if hidden is not None:
             return hidden
-        told = usage is not None and plausible(usage, prepared.budget.window, estimate=prepared.tokens)
-        if usage is not None and told:
+        usable = usage is not None and plausible(usage, prepared.budget.window, estimate=prepared.tokens)
+        if usage is not None and usable:
             _learn(engine, prepared, usage)
-        _raise_bounds(engine, prepared, usage.prompt if usage is not None and told else prepared.tokens)
+        _raise_bounds(engine, prepared, usage.prompt if usage is not None and usable else prepared.tokens)
         if prepared.overflow:
             journal.note(
                 EventKind.OVERFLOW_RECOVERED,
@@ -80,7 +83,7 @@ def record_failure(engine: EngineContext, prepared: Prepared, reason: str) -> No
 
 
 def cost_of(usage: Usage, prices: Prices) -> float | None:
-    """Return US dollars, or None if no price is known. What was cached or written to the cache has its own price."""
+    """Return the cost in US dollars, or None if no price is known. Cached tokens have their own price."""
     if prices.input is None and prices.output is None:
         return None
     base = prices.input or 0.0
@@ -106,37 +109,43 @@ def _note_usage(journal: Journal, prepared: Prepared, usage: Usage) -> None:
 def _hidden_overflow(
     engine: EngineContext, journal: Journal, prepared: Prepared, usage: Usage, stop: str, said: bool
 ) -> ContextOverflow | None:
-    """An overflow that came as a success. The window it shows is learned."""
+    """Return the overflow that a successful answer hides, if any, and learn the window that it shows."""
     served = truncated_window(usage, prepared.tokens) or _stands_still(engine, prepared, usage)
     if served is not None:
         if learn_window(engine.threads, prepared.call, served):
             _note_learned(journal, prepared, served, "the server read less than was sent")
         return ContextOverflow(
-            f"the server read {usage.prompt:,} of about {prepared.tokens:,} tokens and dropped the rest in silence",
+            f"the server read {usage.prompt:,} of about {prepared.tokens:,} tokens and silently dropped the rest",
             limit=served,
             requested=prepared.tokens,
         )
     output = usage.output if said else 0
     sign = silent_overflow(usage, prepared.budget.window, finish=stop, output=output)
-    # An answer that ends where the window ended is an answer: only one that says nothing is tried again.
+    # An answer that ends at the end of the window is still an answer: only an empty one is tried again.
     if sign is None or said:
         return None
     return ContextOverflow(str(sign), requested=usage.prompt)
 
 
 def _stands_still(engine: EngineContext, prepared: Prepared, usage: Usage) -> int | None:
-    """The window of a server that drops what is too much: its report does not grow although more is sent.
+    """The window of a server that silently drops what is too long: its report does not grow although more is sent.
 
     Example: 8 246 counted and 8 192 reported, then 8 800 counted and again 8 192 reported -> 8 192
     """
+    counted, reported = prepared.extends or _extended(engine, prepared) or (0, 0)
+    more = prepared.counted + prepared.budget.tools - counted
+    if not reported or more < STOOD_STILL or usage.prompt > reported:
+        return None
+    return truncated_window(usage, counted + usage.prompt * ANY_ESTIMATE)
+
+
+def _extended(engine: EngineContext, prepared: Prepared) -> tuple[int, int] | None:
+    """What was counted and reported for the request that this one extends."""
     state = engine.states.get(prepared.thread)
     anchor = None if state is None else state.anchor
     if anchor is None or (anchor.model, anchor.compactions) != (prepared.call.model, prepared.compactions):
         return None
-    more = prepared.counted + prepared.budget.tools - anchor.counted
-    if more < STOOD_STILL or usage.prompt > anchor.reported:
-        return None
-    return truncated_window(usage, anchor.counted + usage.prompt * ANY_ESTIMATE)
+    return anchor.counted, anchor.reported
 
 
 def _note_learned(journal: Journal, prepared: Prepared, window: int, reason: str) -> None:
@@ -151,24 +160,33 @@ def _note_learned(journal: Journal, prepared: Prepared, window: int, reason: str
 
 
 def _learn(engine: EngineContext, prepared: Prepared, usage: Usage) -> None:
-    """Calibrate by what was reported, and anchor the next count at it."""
+    """Calibrate with the reported usage, and anchor the next count at it."""
+    anchor = anchor_at(prepared, usage)
+    if anchor is None or prepared.rough:
+        return
     counter = counter_for(prepared.call.model)
     known = calibration_of(engine.threads, prepared.call, counter)
-    counted = prepared.counted + prepared.budget.tools
-    if usage.prompt < LEAST_TRUE * counted:
-        return
-    observed = known.observe(counted, usage.prompt)
+    observed = known.observe(anchor.counted, usage.prompt)
     if observed != known:
         keep_calibration(engine.threads, prepared.call, observed)
     state = engine.states.get(prepared.thread)
     sent = prepared.request.messages
     if state is not None and state.view is not None and with_beside(state.view.messages, prepared.call) == sent:
-        anchor = Anchor(prepared.call.model, prepared.compactions, counted, usage.prompt)
         engine.states.put(prepared.thread, replace(state, anchor=anchor))
 
 
+def anchor_at(prepared: Prepared, usage: Usage | None) -> Anchor | None:
+    """Return the anchor for requests that extend this one; None if the report does not fit the request."""
+    counted = prepared.counted + prepared.budget.tools
+    if usage is None or not plausible(usage, prepared.budget.window, estimate=prepared.tokens):
+        return None
+    if usage.prompt < LEAST_TRUE * counted:
+        return None
+    return Anchor(prepared.call.model, prepared.compactions, counted, usage.prompt)
+
+
 def _raise_bounds(engine: EngineContext, prepared: Prepared, prompt: int) -> None:
-    """What passed is not above a limit that refusals told of."""
+    """Raise learned limits that are below what has just passed."""
     known = learned_limits(engine.threads, prepared.call)
     total = known.total.after_pass(prepared.with_reply(prompt))
     raised = replace(known, total=total, prompt=known.prompt.after_pass(prompt))
@@ -182,9 +200,9 @@ def _raise_bounds(engine: EngineContext, prepared: Prepared, prompt: int) -> Non
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """Calls and tokens of one model. `cost` is in US dollars; `unpriced` counts calls without a known price.
+    """The calls, tokens and cost (in US dollars) of one model. `unpriced` counts calls without a known price.
 
-    `summary_calls` and `summary_cost` are the part of it that summaries took.
+    `summary_calls` and `summary_cost` are the part that summaries took.
     """
 
     model: str
@@ -199,7 +217,7 @@ class Spent:
 
 
 def spent_on(events: Iterable[Event]) -> list[Spent]:
-    """Return what was spent on each model, the dearest first."""
+    """Return what was spent on each model, the most expensive first."""
     spent: dict[str, Spent] = {}
     for event in events:
         if event.kind is not EventKind.USAGE_RECORDED:
@@ -220,44 +238,116 @@ def spent_on(events: Iterable[Event]) -> list[Spent]:
     return sorted(spent.values(), key=lambda row: (-row.cost, -row.prompt, row.model))
 
 
+@dataclass(slots=True)
+class Savings:
+    """What compaction saves one thread, computed from its events in order.
+
+    Each request is compared with what it would have been without compaction. If the thread's requests are cached, the
+    part that the previous request would also have had counts as read from the cache. The cost of compactions and
+    summaries is subtracted, so the saving may be negative for a while.
+    """
+
+    registry: Registry | None = None
+    #: Tokens that the compactions in force keep out of every request.
+    left_out: int = 0
+    #: Tokens that a preset kept out of the next request only.
+    once: int | None = None
+    #: The size of the previous request if nothing had been left out, and its model.
+    whole: int = 0
+    model: str = ""
+    #: Whether the provider caches, and whether the prefix has changed since the previous request.
+    caches: bool = False
+    changed: bool = False
+
+    def after(self, event: Event) -> "Spared":
+        """Take in the next event and return what it saved."""
+        shorter = (event.tokens_before or 0) - (event.tokens_after or 0)
+        match event.kind:
+            case EventKind.CONTEXT_COMPRESSED if event.reason.startswith(ASSEMBLED):
+                self.once = max(0, shorter)
+            case EventKind.CONTEXT_COMPRESSED | EventKind.CONTEXT_RESTORED:
+                self.left_out = max(0, self.left_out + shorter)
+                self.changed = True
+            case EventKind.USAGE_RECORDED if event.reason == FOR_SUMMARIES:
+                return Spared(
+                    tokens=-((event.tokens_before or 0) + (event.tokens_after or 0)), dollars=-(event.cost or 0.0)
+                )
+            case EventKind.USAGE_RECORDED if not event.reason:
+                return self._request(event)
+            case _:
+                pass
+        return NOTHING_SPARED
+
+    def _request(self, event: Event) -> "Spared":
+        sent, cached, written = event.tokens_before or 0, cached_in(event), _figure(event, "cache_written", 0)
+        shorter, self.once = self.left_out if self.once is None else self.once, None
+        whole = sent + shorter
+        known = min(whole, self.whole) if event.model == self.model else 0
+        self.caches = self.caches or cached > 0
+        warm = cached > 0 or (self.caches and self.changed)  # a cache that had expired would have expired for both
+        self.whole, self.model, self.changed = whole, event.model, False
+        if not shorter:
+            return NOTHING_SPARED
+        prices = window(event.model, registry=self.registry).prices
+        new = whole - known if written else 0
+        instead = cost_of(Usage(prompt=whole, cached=known if warm else 0, cache_written=new), prices)
+        paid = cost_of(Usage(prompt=sent, cached=cached, cache_written=written), prices)
+        return Spared(requests=1, tokens=shorter, dollars=(instead or 0.0) - (paid or 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Spared:
+    """What was not sent and not paid: shorter requests, tokens, and US dollars."""
+
+    requests: int = 0
+    tokens: int = 0
+    dollars: float = 0.0
+
+
+NOTHING_SPARED = Spared()
+
+
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What compaction kept out of the requests to one model: how many were shorter for it, by how many tokens."""
+    """What compaction saved with one model: shorter requests, tokens, and US dollars.
+
+    The cost of summaries is subtracted.
+    """
 
     model: str
     requests: int = 0
     tokens: int = 0
-
-    def worth(self, prices: Prices) -> tuple[float, float] | None:
-        """Return dollars at least and at most: had all of it been read from a cache, had none. None without a price."""
-        whole, cached = (cost_of(Usage(prompt=self.tokens, cached=n), prices) for n in (0, self.tokens))
-        return None if whole is None or cached is None else (min(whole, cached), max(whole, cached))
+    dollars: float = 0.0
 
 
-def saved_on(events: Iterable[Event]) -> list[Saved]:
-    """Return what the compactions of one thread saved with each model, by its events in order; the most first.
+def saved_on(events: Iterable[Event], registry: Registry | None = None) -> list[Saved]:
+    """Return what the compactions of one thread saved with each model, from its events in order; the most first.
 
-    A request is as much shorter as all compactions that stand then made the thread shorter. Example: a compaction
-    from 10 000 to 4 000 tokens, then three requests -> 3 requests, 18 000 tokens
+    A request is shorter by what all compactions in force at that time removed. Example: a compaction from 10 000 to 4
+    000 tokens, then three requests -> 3 requests, 18 000 tokens
     """
     saved: dict[str, Saved] = {}
-    shorter = 0
+    savings = Savings(registry)
     for event in events:
-        if event.kind in (EventKind.CONTEXT_COMPRESSED, EventKind.CONTEXT_RESTORED):
-            shorter = max(0, shorter + (event.tokens_before or 0) - (event.tokens_after or 0))
-        elif event.kind is EventKind.USAGE_RECORDED and event.reason != FOR_SUMMARIES and shorter:
+        spared = savings.after(event)
+        if spared != NOTHING_SPARED:
             so_far = saved.get(event.model, Saved(event.model))
-            saved[event.model] = Saved(event.model, so_far.requests + 1, so_far.tokens + shorter)
+            saved[event.model] = Saved(
+                event.model,
+                so_far.requests + spared.requests,
+                so_far.tokens + spared.tokens,
+                so_far.dollars + spared.dollars,
+            )
     return sorted(saved.values(), key=lambda row: (-row.tokens, row.model))
 
 
 def calls_in(event: Event) -> int:
-    """Return how many calls a row of usage stands for: a summary may take several."""
+    """Return how many calls a usage event stands for; a summary may take several."""
     return _figure(event, "calls", 1)
 
 
 def cached_in(event: Event) -> int:
-    """Return how much of the prompt was cached; 0 if the event does not say."""
+    """Return how many tokens of the prompt were cached; 0 if the event does not say."""
     return _figure(event, "cached", 0)
 
 

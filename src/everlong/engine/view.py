@@ -1,7 +1,7 @@
 """The view of a history: what would be sent, and how it came about.
 
-The one path that every caller takes: shape on arrival, compact if the limit is passed, repair last, count again. A
-later view of a longer history repeats the earlier one byte for byte until the next compaction. Pure.
+Every caller takes the same path: shape on arrival, compact above the limit, repair, count again. A later view of a
+longer history repeats the earlier one byte for byte until the next compaction. Pure.
 """
 
 from collections import Counter as Tally
@@ -27,7 +27,7 @@ from everlong.core import (
     said_by_users,
 )
 from everlong.errors import BudgetImpossible
-from everlong.relevance import Index, language_of
+from everlong.relevance import Index, Likeness, language_of
 from everlong.tokens import Counter
 from everlong.wire import Repaired, format_named, repair_history
 
@@ -45,24 +45,23 @@ __all__ = [
 ]
 
 UNBOUNDED = 1 << 60
-ATTEMPTS = 4  # a repair may add a few tokens; each attempt aims lower by what was too much
+ATTEMPTS = 4  # a repair may add a few tokens; each attempt aims lower by the excess
 SLACK = 16  # tokens
-LARGEST_LIMIT = 4  # of the target; a limit that is further away is not wanted
+LARGEST_LIMIT = 4  # of the target; a limit that is further away is not used
 FRAME = 40  # bytes of JSON around a text
-LITTLE = 0.1  # of the target; with less beside what must stay nothing can be said of the rest
-FREE = 0.25  # of what is left beside what must stay, where that is more than the target: for the rest
-SPOKEN_BACK = 12  # user messages that decide the language of our own words
-#: Stands before a step that is repaired by itself, where the user's words would stand; it is not sent.
+LITTLE = 0.1  # of the target; with less beside what must stay, nothing useful fits
+FREE = 0.25  # of what the limit leaves beside what must stay, if that exceeds the target: for everything else
+SPOKEN_BACK = 12  # user messages that decide the language of our own texts
+#: Replaces the user's message before a step that is repaired alone; it is not sent.
 WORD = Message(Role.USER, (Text("…"),))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ViewOptions:
-    """What a view is made for. It may not be larger than `limit`; a compaction goes down to `target`.
+    """The options of a view. It is never larger than `limit`, and a compaction goes down to `target`.
 
-    A compaction that becomes due while a history grows goes down to `later`, if that is given. `newest` is how
-    many of the newest messages stay if the preset sends only those. `index` holds what left the window at earlier
-    compactions.
+    A compaction that becomes due while a history grows goes down to `later`, if given. `newest` is how many of the
+    newest messages stay if the preset sends only those. `index` holds what left the window at earlier compactions.
     """
 
     counter: Counter
@@ -76,15 +75,17 @@ class ViewOptions:
     later: int | None = None
     newest: int | None = None
     index: Index | None = None
+    #: How similar a question and what leaves the window are in meaning; None if that is unknown.
+    likeness: Likeness | None = None
     #: Tokens kept free for the answer.
     reply: int = 0
-    #: Where summaries are written: the index in the history from which on none covers a message.
+    #: If summaries are written: the index in the history from which no summary covers a message.
     uncovered: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What would be sent for `history`. `tokens` is the size of its messages, `compactions` how many there were."""
+    """What would be sent for `history`. `tokens` is the size of its messages, `compactions` the number so far."""
 
     history: History
     messages: History
@@ -93,24 +94,24 @@ class View:
     compactions: int = 0
     #: What left the window so far; None if nothing did.
     index: Index | None = None
-    #: Where each message that is sent stands in the history, OURS if we added it; () if all are sent as they are.
+    #: The index in the history of each message that is sent, OURS if we added it; () if all are sent unchanged.
     places: tuple[int, ...] = ()
 
     def extends_to(self, history: Sequence[Message]) -> bool:
-        """Return whether the history only grew since."""
+        """Return whether the history has only grown since."""
         known = len(self.history)
         return len(history) >= known and all(a is b or a == b for a, b in zip(self.history, history, strict=False))
 
 
 def view_of(history: Sequence[Message], options: ViewOptions, previous: View | None = None) -> View:
-    """Return the view of a history; given the view of its beginning, it starts with the same bytes."""
+    """Return the view of a history. Given the view of its beginning, it starts with the same bytes."""
     given = tuple(history)
     if previous is None or options.preset.every_call or not previous.extends_to(given):
         return _fresh(given, options)
     grown = _grown(given, options, previous)
     if grown is not None and grown.tokens <= options.limit:
         return grown
-    # An index that knows more than the earlier view was taken on by another continuation of it.
+    # If the index has more than the earlier view, another continuation of that view has extended it.
     usable = previous.index is not None and previous.index.messages <= len(previous.history)
     target = options.target if options.later is None or len(given) == len(previous.history) else options.later
     options = replace(options, target=target, index=previous.index if usable else None)
@@ -132,7 +133,7 @@ def assembled_view(front: History, since: History, options: ViewOptions) -> View
 
 
 def grown_view(history: History, options: ViewOptions, previous: View) -> View | None:
-    """Return the earlier view with what is new at its end, however long; None if it would not begin as before."""
+    """Return the earlier view with the new messages at its end, however long; None if it would not begin as before."""
     return _grown(history, options, previous) if previous.extends_to(history) else None
 
 
@@ -143,7 +144,7 @@ def arrived(history: Sequence[Message], options: ViewOptions) -> History:
 
 
 def _grown(history: History, options: ViewOptions, previous: View) -> View | None:
-    """The earlier view with what is new at its end; None if what was sent before would not stay as it was."""
+    """The earlier view with the new messages at its end; None if what was sent before would change."""
     offset = len(previous.history)
     if len(history) == offset:
         return previous
@@ -172,9 +173,9 @@ def _grown(history: History, options: ViewOptions, previous: View) -> View | Non
 def _arrivals(
     new: History, offset: int, options: ViewOptions, spoken: History
 ) -> tuple[History, tuple[int, ...], tuple[Edit, ...]]:
-    """New messages in their arrival form, where each stands in the history, and what was changed for it.
+    """Return new messages in their arrival form, their indexes in the history, and the edits.
 
-    They stand there from `offset` on; `spoken` decides the language of our own words.
+    Their indexes begin at `offset`; `spoken` decides the language of our own texts.
     """
     if not options.preset.arrival:
         return new, tuple(range(offset, offset + len(new))), ()
@@ -185,15 +186,15 @@ def _arrivals(
 
 
 def _closed_before(sent: History) -> int:
-    """Where the last step begins: calls before it have their results, so a repair seldom has to look further back."""
+    """Return where the last step begins. Earlier calls have their results, so a repair seldom looks further back."""
     start = next((at for at in range(len(sent) - 1, -1, -1) if sent[at].role is Role.ASSISTANT), 0)
-    while start and sent[start - 1].role is Role.ASSISTANT:  # some providers read these as one
+    while start and sent[start - 1].role is Role.ASSISTANT:  # some providers read these as one message
         start -= 1
     return start
 
 
 def _calls_again(before: History, added: History) -> bool:
-    """Whether the id of a call comes again."""
+    """Whether a call id occurs again."""
     ids = {call.id for message in added for call in message.calls}
     return bool(ids) and any(call.id in ids for message in before for call in message.calls)
 
@@ -208,7 +209,9 @@ def _fresh(history: History, options: ViewOptions, *, must_compact: bool = False
     too_much = 0
     for _ in range(ATTEMPTS):
         if must_compact:
-            task = task if task.index is not None else replace(task, index=Index())
+            index = Index() if task.index is None else task.index
+            index.likeness = options.likeness
+            task = replace(task, index=index)
             draft = _compacted(shaped, task, options, too_much)
         sent = _repaired(draft.messages, tuple(slot.at for slot in draft.slots), history, options)
         tokens = options.counter.messages(sent.messages)
@@ -217,7 +220,7 @@ def _fresh(history: History, options: ViewOptions, *, must_compact: bool = False
             return View(history, sent.messages, tokens, edits, int(must_compact), task.index, sent.places)
         must_compact = True
         too_much += tokens - options.limit + SLACK
-    raise BudgetImpossible(options.limit, [("messages that must stay, once repaired", tokens)])
+    raise BudgetImpossible(options.limit, [("messages that must stay, after repair", tokens)])
 
 
 def _compacted(shaped: Draft, task: Task, options: ViewOptions, too_much: int) -> Draft:
@@ -233,8 +236,9 @@ def _compacted(shaped: Draft, task: Task, options: ViewOptions, too_much: int) -
 
 
 def _aims(shaped: Draft, options: ViewOptions) -> Iterator[int]:
-    """The sizes to try: the target, or a little more than what must stay if that is larger and fits; in the end the
-    limit. A result is not cut unread only to reach the target, and a task is shortened before it raises the target.
+    """Yield the sizes to try: the target, or a little more than what must stay if that is larger; then the limit.
+
+    An unread result is not shortened only to reach the target, and a task is shortened before it raises the target.
     """
     if not options.preset.every_call:
         firm = firm_tokens(shaped)
@@ -243,7 +247,7 @@ def _aims(shaped: Draft, options: ViewOptions) -> Iterator[int]:
             if stays <= (1 - LITTLE) * options.target or stays > options.limit:
                 yield options.target
                 continue
-            # With a soft cap the limit is far away: what is wanted counts then.
+            # With a soft cap the limit is far away, so the target bounds the spare tokens.
             spare = min(int(FREE * (options.limit - stays)), options.target // 2)
             yield max(options.target, min(options.limit, stays + spare))
     elif options.target != options.limit:
@@ -271,7 +275,7 @@ def _task(history: History, options: ViewOptions) -> Task:
 
 
 def _newest_words(history: History) -> Iterator[str]:
-    """What users said last; a long tool loop in between does not change their language."""
+    """What users said last; a long tool loop in between does not change the language."""
     return islice(said_by_users(history), SPOKEN_BACK)
 
 
@@ -279,7 +283,7 @@ def _newest_words(history: History) -> Iterator[str]:
 
 
 def _repaired(messages: History, places: tuple[int, ...], history: History, options: ViewOptions) -> Repaired:
-    """The messages as the provider accepts them; places and edits name messages of the history.
+    """The messages in a form that the provider accepts; places and edits refer to messages of the history.
 
     `places` has the index in the history of each message, OURS if we added it. The wire layer knows messages and
     formats; it counts nothing and does not know where the messages come from.
@@ -287,6 +291,8 @@ def _repaired(messages: History, places: tuple[int, ...], history: History, opti
     repaired = repair_history(messages, options.fmt)
     if not repaired.edits:
         return Repaired(messages, (), places)
+    if not history:  # the history is empty or all deleted: everything that the request needs is ours
+        return Repaired(repaired.messages, (), tuple(OURS for _ in repaired.messages))
     edits = tuple(_edits(repaired, messages, places, history, options.counter))
     return Repaired(repaired.messages, edits, tuple(places[at] if places else OURS for at in repaired.places))
 
@@ -294,7 +300,7 @@ def _repaired(messages: History, places: tuple[int, ...], history: History, opti
 def _edits(
     repaired: Repaired, messages: History, places: tuple[int, ...], history: History, counter: Counter
 ) -> Iterator[Edit]:
-    """The edits with their tokens; if one message has several, the first accounts for all of them."""
+    """The edits with their tokens; if a message has several, the first one accounts for all of them."""
     after: Tally[int] = Tally()
     for at, message in zip(repaired.places, repaired.messages, strict=True):
         after[at] += counter.message(message)
@@ -308,7 +314,7 @@ def _edits(
 
 
 def _in_history(position: int, places: tuple[int, ...]) -> int:
-    """The message that stands there; for one of ours the next that is not."""
+    """The message at this place; for one of ours, the next that is not."""
     later = (at for at in places[position:] if at != OURS)
     earlier = (at for at in reversed(places[:position]) if at != OURS)
     return next(later, next(earlier, 0))
@@ -322,7 +328,7 @@ IMAGE_NOTE = "[image left out: the provider did not accept it]"
 def flattened(messages: History) -> History:
     """Return every message as plain text: the last shape that every provider accepts.
 
-    Calls and results become text; thinking and what is opaque is left out.
+    Calls and results become text; thinking and opaque parts are left out.
 
     Example: assistant calls read(a.py), tool answers "x" -> assistant "[called read: …]", user "[result of read] x"
     """

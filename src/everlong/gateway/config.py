@@ -1,11 +1,12 @@
-"""The gateway's settings: a TOML file, then the environment, then the options of a command; the later ones win.
+"""The gateway's settings: from a TOML file, the environment and the options of a command; later ones win.
 
-The engine's settings are embedded, and read and checked by the engine. Here are the gateway's own fields, their
-defaults, and the one line that says what is wrong with a value. A secret is in no representation and in no error.
-`GatewayConfig(…)` reads nothing by itself; `load_config` reads.
+The engine's settings are embedded, and the engine reads and checks them. This module has the gateway's own fields,
+their defaults, and the one-line errors for wrong values. Secrets appear in no repr and in no error. `GatewayConfig(…)`
+itself reads nothing; `load_config` does.
 """
 
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, fields, replace
@@ -37,6 +38,7 @@ from everlong.gateway.values import (
     seconds,
     setting,
     table_of,
+    tokens,
     unique,
     whole_number,
 )
@@ -44,6 +46,7 @@ from everlong.store import LARGEST_CONFIG, read_input
 
 __all__ = [
     "NO_LIMITS",
+    "AddressTable",
     "GatewayConfig",
     "Keep",
     "KeyTable",
@@ -54,10 +57,13 @@ __all__ = [
     "settings_here",
 ]
 
-#: What is stored of a conversation.
+#: What to store of a conversation: nothing, edits, text.
 Keep: TypeAlias = Literal["nothing", "edits", "text"]
 
-#: The table of the agent in a file that both read.
+#: Where background work is done.
+Working: TypeAlias = Literal["here", "apart"]
+
+#: The agent's table in a file that both read.
 AGENT_TABLE = "agent"
 PREFIX = "EVERLONG_GATEWAY_"
 MIB = 2**20
@@ -69,11 +75,20 @@ LONGEST_VALUE = 60  # characters of a wrong value in an error
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one key may do; without a figure there is no limit."""
+    """The limits of one key. A limit that is not set does not apply."""
 
     requests_per_minute: int | None = setting(whole_number(1), "Requests in any 60 seconds.", None)
-    tokens_per_minute: int | None = setting(whole_number(1), "Tokens sent in any 60 seconds.", None)
-    at_once: int | None = setting(whole_number(1), "Requests under way at the same time.", None)
+    tokens_per_minute: int | None = setting(tokens(1), "Tokens sent in any 60 seconds.", None)
+    at_once: int | None = setting(whole_number(1), "Requests running at the same time.", None)
+    requests_per_day: int | None = setting(whole_number(1), "Requests per day (UTC).", None)
+    tokens_per_day: int | None = setting(tokens(1), "Tokens per day (UTC), answers included.", None)
+    dollars_per_day: float | None = setting(seconds(), "US dollars per day (UTC).", None)
+    dollars_per_month: float | None = setting(seconds(), "US dollars per month (UTC).", None)
+
+    @property
+    def by_dollars(self) -> bool:
+        """Whether the cost of requests is limited."""
+        return self.dollars_per_day is not None or self.dollars_per_month is not None
 
 
 NO_LIMITS = Limits()
@@ -81,60 +96,117 @@ NO_LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyTable:
-    """One client's key, known by its hash alone."""
+    """The key of one client, stored as a hash."""
 
-    name: str = setting(read_some_text, "Who it belongs to; shown in logs.")
+    name: str = setting(read_some_text, "The key's owner, as logs show it.")
     hash: str = setting(read_sha256, "SHA-256 of the key, in hex.", secret=True)
     mode: Mode | None = setting(  # noqa: RUF009 - the value is immutable
-        one_of(*get_args(Mode)), "off, trim or auto; the gateway's own where it is not given.", None
+        one_of(*get_args(Mode)), "off, trim or auto; by default the gateway's mode.", None
     )
-    recall: bool | None = setting(
-        read_truth, "Whether the recall tool is offered; the gateway's own if not given.", None
+    recall: bool | None = setting(read_truth, "Whether to offer the recall tool; by default as the gateway does.", None)
+    operator: bool = setting(read_truth, "Whether it may create, change and revoke keys over HTTP.", False)
+    limits: Limits = setting(table_of(Limits), "The limits of the key.", NO_LIMITS)  # noqa: RUF009 - see mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddressTable:
+    """Another address with the same models as an upstream."""
+
+    url: str = setting(read_some_text, "Its base URL, in the same form as the upstream's.", secret=True)
+    key: str = setting(read_text, 'Its key, or "env:NAME"; by default that of the upstream.', "", secret=True)
+    key_env: str = setting(read_text, "The variable that holds its key.", "")
+    weight: int = setting(
+        whole_number(1, 1_000), "Its share of the conversations. Set it for every address or for none.", 0
     )
-    limits: Limits = setting(table_of(Limits), "What the key may do.", NO_LIMITS)  # noqa: RUF009 - see mode
+
+
+def _addresses(value: object) -> tuple[AddressTable, ...]:
+    """Read a list of addresses; a text is an address without other fields."""
+    read = table_of(AddressTable)
+    found: tuple[AddressTable, ...] = list_of(lambda one: read({"url": one} if isinstance(one, str) else one))(value)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamTable:
-    """One server that answers."""
+    """One upstream: a server that answers requests."""
 
     name: str = setting(
-        matching(r"[^/\s]*", "has no blanks and no slashes"), "Its name; else the provider's or the host.", ""
+        matching(r"[^/\s]*", "must not contain spaces or slashes"),
+        "Its name; by default the provider's or the host's.",
+        "",
     )
-    url: str = setting(read_some_text, "Its base address, with /v1, or the name of a known provider.", secret=True)
+    url: str = setting(read_some_text, "Its base URL, with /v1, or the name of a known provider.", secret=True)
+    also: tuple[AddressTable, ...] = setting(
+        _addresses, "Other addresses with the same models, used when this one fails: URLs or tables.", ()
+    )
+    weight: int = setting(
+        whole_number(1, 1_000), "Its share of the conversations. Set it for every address or for none.", 0
+    )
     key: str = setting(
-        read_text, 'Its key, or "env:NAME"; without one the client\'s own is passed on.', "", secret=True
+        read_text, 'Its key, or "env:NAME"; without one the client\'s key is forwarded.', "", secret=True
     )
     key_env: str = setting(read_text, "The variable that holds its key.", "")
     formats: tuple[str, ...] = setting(
-        list_of(one_of(*FORMATS)), "The formats it speaks; all, or the provider's, if not given.", ()
+        list_of(one_of(*FORMATS)), "The formats it supports; by default the provider's, or all.", ()
     )
     models: tuple[str, ...] = setting(
-        list_of(read_some_text), 'Patterns of the models it answers for, such as "claude-*".', ()
+        list_of(read_some_text), 'Patterns of the models it serves, such as "claude-*".', ()
     )
     headers: dict[str, str] = setting(  # noqa: RUF009 - a new dictionary each time
-        read_headers, "Headers sent along with every request.", {}, secret=True
+        read_headers, "Headers to add to every request.", {}, secret=True
     )
-    strip_prefix: bool | None = setting(read_truth, 'Whether "name/model" is sent on as "model".', None)
+    strip_prefix: bool | None = setting(read_truth, 'Whether to forward "name/model" as "model".', None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsersTable:
+    """How the app identifies its users: one person, a header of a proxy, or an OpenID provider."""
+
+    by: Literal["none", "proxy", "oidc"] = setting(
+        one_of("none", "proxy", "oidc"),
+        "none: one person; proxy: a header names the user; oidc: users sign in.",
+        "none",
+    )
+    header: str = setting(read_some_text, "proxy: the header that names the user.", "x-forwarded-user")
+    issuer: str = setting(read_text, "oidc: the issuer URL of the provider.", "")
+    client_id: str = setting(read_text, "oidc: the client id of this app at the provider.", "")
+    client_secret_env: str = setting(
+        read_text, "oidc: the environment variable with the client secret.", "EVERLONG_OIDC_SECRET"
+    )
+    address: str = setting(read_text, "oidc: the public URL of the app, for the redirect after sign-in.", "")
+    scopes: tuple[str, ...] = setting(
+        list_of(read_some_text), "oidc: the scopes to request.", ("openid", "profile", "email")
+    )
+    domains: tuple[str, ...] = setting(
+        list_of(read_some_text), "oidc: domains whose verified email addresses may sign in; all if empty.", ()
+    )
+    groups: tuple[str, ...] = setting(list_of(read_some_text), "oidc: groups that may sign in; all if empty.", ())
+    groups_claim: str = setting(read_some_text, "oidc: the claim that contains the groups.", "groups")
+    session_hours: float = setting(seconds(), "oidc: hours until a user has to sign in again.", 12.0)
+    tools: bool = setting(read_truth, "Whether users may switch on tools. Tools run as the user of this server.", False)
+
+
+NO_USERS = UsersTable()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
-    """What stands behind a name that a cloud's customer chose: the model, its window, or both."""
+    """The model or the context window behind a deployment name at a cloud provider."""
 
-    model: str = setting(read_some_text, "The model whose window, tokenizer and prices count.", "")
-    window: int | None = setting(whole_number(1), "Its window in tokens, if it is not the model's.", None)
+    model: str = setting(read_some_text, "The model whose window, tokenizer and prices apply.", "")
+    window: int | None = setting(tokens(1), "Its context window in tokens, if it differs from the model's.", None)
 
 
 def _deployments(value: object) -> dict[str, Deployment]:
-    """Deployments by name, in lower case: clouds do not distinguish. Text is a model, a number a window."""
+    """Return deployments by lower-case name, because clouds ignore case. A text is a model, a number is a window."""
     if not isinstance(value, dict):
-        raise Wrong('is a table, such as my-name = "gpt-4o"')
+        raise Wrong('must be a table, such as my-name = "gpt-4o"')
     read, found = table_of(Deployment), {}
-    for name, told in value.items():
-        shown = "window" if isinstance(told, int) else "model"
+    for name, entry in value.items():
+        shown = "window" if isinstance(entry, int) else "model"
         try:
-            found[name.lower()] = read({shown: told} if isinstance(told, str | int) else told)
+            found[name.lower()] = read({shown: entry} if isinstance(entry, str | int) else entry)
         except Wrong as wrong:
             raise wrong.below(f".{name}") from None
     return found
@@ -142,71 +214,117 @@ def _deployments(value: object) -> dict[str, Deployment]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayConfig:
-    """The settings of `everlong serve`. Every field has a default that serves; `engine` are the engine's."""
+    """The settings of `everlong serve`. Every field has a default; `engine` has the engine's settings."""
 
     engine: Settings = ENGINE_DEFAULTS
-    host: str = setting(read_text, "The address to listen at.", "127.0.0.1")
-    port: int = setting(whole_number(0, 65_535), "The port to listen at; 0 takes a free one.", 8333)
-    workers: int = setting(whole_number(1), "Processes that serve, on one store.", 1)
-    store: str = setting(read_text, "The store's URL; a SQLite file of the user's if empty.", "", secret=True)
-    upstream: str = setting(read_text, "One server for everything: an address or a known provider.", "", secret=True)
+    host: str = setting(read_text, "The address to listen on.", "127.0.0.1")
+    port: int = setting(whole_number(0, 65_535), "The port to listen on; 0 chooses a free one.", 8333)
+    workers: int = setting(whole_number(1), "The number of server processes, all on one store.", 1)
+    store: str = setting(
+        read_text, "The store's URL; by default a SQLite file in the user's data folder.", "", secret=True
+    )
+    upstream: str = setting(read_text, "One upstream for all models: a URL or a known provider.", "", secret=True)
     upstreams: tuple[UpstreamTable, ...] = setting(
-        unique(list_of(table_of(UpstreamTable)), "name"), "The servers that answer, by model pattern.", ()
+        unique(list_of(table_of(UpstreamTable)), "name"), "The upstreams, by model pattern.", ()
     )
     keys: tuple[KeyTable, ...] = setting(
-        unique(list_of(table_of(KeyTable)), "name", "hash"), "The clients' keys; without any, everyone is served.", ()
+        unique(list_of(table_of(KeyTable)), "name", "hash"),
+        "The clients' keys, in addition to those in the store. Without keys, everyone is served.",
+        (),
     )
-    open: bool = setting(read_truth, "Listen beyond this machine although no keys are set.", False)
+    open: bool = setting(read_truth, "Whether other machines may connect although no keys are set.", False)
     hosts: tuple[str, ...] = setting(
-        names_of(read_host), "Names by which it may be called, beside those of this machine.", ()
+        names_of(read_host), "Host names that clients may use, in addition to those of this machine.", ()
     )
-    origins: tuple[str, ...] = setting(names_of(read_origin), "Sites that may use the gateway from a browser.", ())
+    origins: tuple[str, ...] = setting(names_of(read_origin), "Web sites that may use the gateway from a browser.", ())
     deployments: Mapping[str, Deployment] = setting(
-        _deployments, "The models behind names that a cloud's customers choose, or their windows.", {}
+        _deployments, "The models (or windows) behind deployment names that you chose at a cloud provider.", {}
     )
-    summary_model: str = setting(read_text, "The model that writes them; the conversation's own if empty.", "")
+    summary_model: str = setting(read_text, "The model that writes summaries; by default the conversation's own.", "")
     breakpoints: Literal["auto", "off"] = setting(
-        one_of("auto", "off"), "Whether cache marks are set for Anthropic clients that send none: auto, off.", "auto"
+        one_of("auto", "off"),
+        "Whether to set cache breakpoints for Anthropic clients that set none: auto, off.",
+        "auto",
     )
     provider_compaction: Literal["ours", "theirs"] = setting(
-        one_of("ours", "theirs"), "Who shortens where a client asks its provider to: ours, theirs.", "ours"
+        one_of("ours", "theirs"), "Who compacts when a client asks its provider to: ours (the gateway), theirs.", "ours"
     )
     ollama_num_ctx: int = setting(
-        whole_number(0), "Raise num_ctx of Ollama to this, within what the model takes; 0 does not.", 0
+        whole_number(0), "Raise Ollama's num_ctx to this, up to what the model supports; 0 leaves it alone.", 0
     )
-    usage: Literal["sent", "original"] = setting(one_of("sent", "original"), "The usage that clients are told.", "sent")
+    usage: Literal["sent", "original"] = setting(
+        one_of("sent", "original"),
+        "The usage to report to clients: of the request as sent, or of their original.",
+        "sent",
+    )
     keep: Keep = setting(  # noqa: RUF009 - see KeyTable.mode
-        one_of(*get_args(Keep)), "What is stored of a conversation.", "edits"
+        one_of(*get_args(Keep)), "What to store of a conversation: nothing, edits, text.", "edits"
     )
-    retention_days: float = setting(seconds(zero=True), "Days after which it is deleted.", 7)
-    recall_tool: bool = setting(read_truth, "Offer a recall tool and answer it inside the gateway.", False)
+    retention_days: float = setting(seconds(zero=True), "Days until a conversation is deleted.", 7)
+    recall_tool: bool = setting(
+        read_truth, "Whether to offer models a recall tool, which the gateway answers itself.", False
+    )
     largest_body: int = setting(read_bytes, "The largest request, in bytes.", 64 * MIB)
-    header_timeout: float = setting(seconds(), "Seconds that a client may take to send the head of a request.", 10.0)
-    body_timeout: float = setting(seconds(), "Seconds that a client may take to send a request.", 60.0)
-    idle_timeout: float = setting(seconds(), "Seconds that a connection may be idle between two requests.", 75.0)
-    write_timeout: float = setting(seconds(), "Seconds that a client may take nothing of its answer.", 60.0)
+    header_timeout: float = setting(seconds(), "Seconds that a client has to send the headers of a request.", 10.0)
+    body_timeout: float = setting(seconds(), "Seconds that a client has to send the whole request.", 60.0)
+    idle_timeout: float = setting(seconds(), "Seconds that a connection may stay idle between two requests.", 75.0)
+    write_timeout: float = setting(seconds(), "Seconds a client may go without reading its response.", 60.0)
     connections: int = setting(
-        whole_number(1), "The most connections of a process; fewer where its files are fewer.", 4_096
+        whole_number(1), "Maximum connections per process; lower if the open-file limit is low.", 4_096
     )
     connections_per_address: int = setting(
-        whole_number(0), "The most connections of one address to a process; 0 for no limit.", 512
+        whole_number(0), "The most connections of one client address to a process; 0 for no limit.", 512
     )
     trusted_proxies: tuple[str, ...] = setting(
-        names_of(read_network), "Addresses or networks of proxies, whose connections are not limited by address.", ()
+        names_of(read_network), "Addresses or networks of proxies. Their connections are not limited by address.", ()
     )
-    connect_timeout: float = setting(seconds(), "Seconds that connecting to an upstream may take.", 10.0)
-    silence_timeout: float = setting(seconds(), "Seconds that an upstream may say nothing.", 600.0)
-    keepalive_after: float = setting(seconds(), "Seconds after which a waiting stream gets its first comment.", 5.0)
-    keepalive_every: float = setting(seconds(), "Seconds between the comments after that.", 10.0)
-    grace: float = setting(seconds(zero=True), "Seconds that shutting down waits for answers.", 20.0)
-    app: bool = setting(read_truth, "Serve the chat app at /, in one process.", True)
-    access_log: bool = setting(read_truth, "Write one line a request, without contents.", True)
-    memory: int = setting(read_bytes, "Bytes of conversations held in memory.", 64 * MIB)
+    connect_timeout: float = setting(seconds(), "Seconds to wait for a connection to an upstream.", 10.0)
+    silence_timeout: float = setting(seconds(), "Seconds to wait for data from an upstream.", 600.0)
+    circuit_failures: int = setting(
+        whole_number(1), "Failures in a row after which an upstream address is not used for a while.", 5
+    )
+    circuit_pause: float = setting(seconds(), "The most seconds until an address that failed is tried again.", 30.0)
+    keepalive_after: float = setting(
+        seconds(), "Seconds until a waiting stream gets its first keep-alive comment.", 5.0
+    )
+    keepalive_every: float = setting(seconds(), "Seconds between later keep-alive comments.", 10.0)
+    drain_delay: float = setting(
+        seconds(zero=True),
+        "Seconds after SIGTERM in which it still accepts requests but reports that it is not ready.",
+        0.0,
+    )
+    grace: float = setting(seconds(zero=True), "Seconds that a shutdown waits for running answers.", 20.0)
+    app: bool = setting(
+        read_truth, "Whether to serve the chat app at /. Several processes need Postgres for that.", True
+    )
+    app_lease: float = setting(
+        seconds(), "Seconds of silence after which a process's turns in the app are ended.", 15.0
+    )
+    jobs: Working = setting(  # noqa: RUF009 - see KeyTable.mode
+        one_of(*get_args(Working)),
+        "Where summaries and other background jobs run: here, apart (in `everlong worker`).",
+        "here",
+    )
+    jobs_at_once: int = setting(whole_number(1), "Background jobs that a process runs at the same time.", 4)
+    jobs_lease: float = setting(
+        seconds(), "Seconds of silence after which other processes take over a process's jobs.", 20.0
+    )
+    trace_upstream: bool = setting(read_truth, "Whether to send upstreams a traceparent header of our own.", False)
+    users: UsersTable = setting(  # noqa: RUF009 - see KeyTable.mode
+        table_of(UsersTable), "How the app tells its users apart; by default there is one user.", NO_USERS
+    )
+    access_log: bool = setting(read_truth, "Whether to write one log line per request, without contents.", True)
+    memory: int = setting(read_bytes, "Bytes of conversations to hold in memory.", 64 * MIB)
+
+    @property
+    def closed(self) -> bool:
+        """Whether a key is always needed: keys are set, or other machines can connect and `open` is off."""
+        return bool(self.keys) or not (self.open or is_loopback(self.host))
 
     def deployment(self, name: str) -> Deployment:
-        """Return what is known of the model that clients call by a name; without a word of the operator, the name."""
-        told = self.deployments.get(name.lower(), Deployment())
-        return told if told.model else replace(told, model=name)
+        """Return the deployment behind a model's name; without a setting, the model is the name itself."""
+        deployment = self.deployments.get(name.lower(), Deployment())
+        return deployment if deployment.model else replace(deployment, model=name)
 
 
 #: The gateway's own fields, by name; and the names that the engine reads.
@@ -218,7 +336,7 @@ ENGINE = frozenset(option.name for option in SETTINGS)
 
 
 def load_config(file: str | None, options: Mapping[str, Any], environment: Mapping[str, str]) -> GatewayConfig:
-    """Return the settings from a file, the environment and the options of a command; an option of None was not given.
+    """Return the settings from a file, the environment and the options of a command; options of None are ignored.
 
     Raises InputError with one line: what is wrong, and where it was set.
     """
@@ -236,25 +354,41 @@ def load_config(file: str | None, options: Mapping[str, Any], environment: Mappi
     for layer in (in_file, variables, given):
         for name, line in unused_settings(layer, config.engine).items():
             raise InputError(f"{origins[name]}: {line}")
-    if not (config.keys or config.open or is_loopback(config.host)):
-        raise InputError(
-            f"{config.host or 'an empty host'} can be reached from other machines and no keys are set: "
-            "add [[keys]], or set open = true (--open) to serve everyone"
-        )
+    problem = _users_problem(config)
+    if problem:
+        raise InputError(f"{origins.get('users', 'users')}: users{problem}")
     return config
 
 
+def _users_problem(config: GatewayConfig) -> str:
+    """Return why the app cannot identify its users; "" if it can."""
+    users = config.users
+    if users.by == "proxy" and not config.trusted_proxies:
+        return '.by = "proxy" needs trusted_proxies: the addresses whose header is trusted'
+    if users.by == "oidc":
+        for name in ("issuer", "client_id", "address"):
+            value = getattr(users, name)
+            if not value:
+                return f'.by = "oidc" needs users.{name}'
+        for name in ("issuer", "address"):
+            if not re.fullmatch(
+                r"https://[^\s?#]+|http://(127\.0\.0\.1|localhost)(:\d+)?[^\s?#]*", getattr(users, name)
+            ):
+                return f".{name} must be an https address"
+    return ""
+
+
 def settings_here(options: Mapping[str, Any], environment: Mapping[str, str]) -> GatewayConfig:
-    """Return the settings that `everlong serve` would have with these options in this folder. Raises InputError."""
+    """Return the settings that `everlong serve` would have in this folder with these options. Raises InputError."""
     return load_config(None, options, environment)
 
 
 def _config_of(values: Mapping[str, Any], origins: Mapping[str, str]) -> GatewayConfig:
-    """The settings of all values; `origins` says where each was set. Raises InputError."""
+    """Return the settings from all values; `origins` says where each was set. Raises InputError."""
     for name in values:
         if name not in OWN and name not in ENGINE:
             meant = hint(name, sorted({*OWN, *ENGINE}))
-            raise InputError(f"{origins[name]}: there is no field {name!r}{meant}")
+            raise InputError(f"{origins[name]}: unknown setting {name!r}{meant}")
     engine = ENGINE_DEFAULTS
     for name in sorted(ENGINE & values.keys()):
         engine = read_settings({name: values[name]}, base=engine, where=origins[name])
@@ -266,7 +400,7 @@ def _own_value(name: str, value: object, origin: str) -> Any:
     try:
         return OWN[name].metadata["read"](value)
     except Unknown as unknown:
-        raise InputError(f"{origin}: there is no field {name + unknown.place!r}{unknown.problem}") from None
+        raise InputError(f"{origin}: unknown setting {name + unknown.place!r}{unknown.problem}") from None
     except Wrong as wrong:
         shown = name not in SECRETS and isinstance(value, str | int | float)
         instead = f", not {repr(value)[:LONGEST_VALUE]}" if shown else ""
@@ -274,12 +408,12 @@ def _own_value(name: str, value: object, origin: str) -> Any:
 
 
 def _file_to_read(file: str | None, environment: Mapping[str, str]) -> Path | None:
-    """The file that is named, which must be there; else the first of the usual ones that is."""
+    """Return the named file, which must exist; else the first of the usual files that exists."""
     named = file or environment.get("EVERLONG_CONFIG")
     if named:
         try:
             return Path(named).expanduser()
-        except RuntimeError as error:  # ~nobody
+        except RuntimeError as error:  # such as ~nobody
             raise InputError(f"{named}: {error}") from None
     usual = (Path("everlong.toml"), place("config", "gateway.toml", environment=environment))
     return next((path for path in usual if _is_there(path)), None)
@@ -288,7 +422,7 @@ def _file_to_read(file: str | None, environment: Mapping[str, str]) -> Path | No
 def _is_there(path: Path) -> bool:
     try:
         return path.is_file()
-    except OSError:  # another user's folder
+    except OSError:  # such as another user's folder
         return False
 
 
@@ -304,23 +438,29 @@ def _read_file(path: Path) -> dict[str, Any]:
 
 
 def _variables(environment: Mapping[str, str]) -> dict[str, Any]:
-    """What variables set, in capitals or not; lists of tables are written as JSON."""
+    """Return the values of the environment variables, in any case; lists of tables are JSON."""
     ours = {name.upper(): value for name, value in environment.items() if value}
-    # Kubernetes tells every pod where a service named everlong-gateway is, in a variable that looks like our port.
+    # Kubernetes gives every pod a variable with the address of a service named everlong-gateway; it looks like our
+    # port.
     if ours.get(f"{PREFIX}PORT", "").startswith("tcp://"):
         del ours[f"{PREFIX}PORT"]
     own: dict[str, Any] = {name: ours[PREFIX + name.upper()] for name in OWN if PREFIX + name.upper() in ours}
-    for name, what in (("keys", "a list of tables"), ("upstreams", "a list of tables"), ("deployments", "a table")):
+    for name, what in (
+        ("keys", "a list of tables"),
+        ("upstreams", "a list of tables"),
+        ("deployments", "a table"),
+        ("users", "a table"),
+    ):
         if name in own:
             try:
                 own[name] = json.loads(own[name])
             except (ValueError, RecursionError):
-                raise InputError(f"{PREFIX}{name.upper()}: {name} is {what}, written as JSON") from None
+                raise InputError(f"{PREFIX}{name.upper()}: {name} must be {what}, written as JSON") from None
     return {**variables_of(ours, prefix=PREFIX), **own}
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach a server at that address. Example: "0.0.0.0" -> False"""
+    """Return whether only this machine can reach a server at this address. Example: "0.0.0.0" -> False"""
     if host.lower() == "localhost":
         return True
     try:

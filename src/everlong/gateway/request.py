@@ -1,6 +1,6 @@
-"""A client's request, taken apart: its fields as they came, its messages one by one. Nothing is judged here.
+"""A client's request in parts: its raw fields, its messages one by one. Nothing is validated here.
 
-Below are the readers and writers of raw JSON that other parts of the gateway use too.
+The readers and writers of raw JSON below are also used by other parts of the gateway.
 """
 
 import json
@@ -27,24 +27,24 @@ __all__ = [
     "pieces_of_object",
 ]
 
-#: JSON inside other JSON, byte for byte: a view of the bytes around it, or bytes of its own.
+#: JSON inside other JSON, byte for byte: a view of the bytes around it, or separate bytes.
 Piece: TypeAlias = bytes | msgspec.Raw
 
-MOST_MESSAGES = 100_000  # in one request; more would keep everybody waiting, and no window holds them
+MOST_MESSAGES = 100_000  # in one request; more would block everybody, and no window is that large
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
     """What a client asks a model. `fields` are the raw fields of the body, `messages` the raw members of its list.
 
-    The list itself is not copied: `fields` holds a view of it.
+    The list itself is not copied: `fields` has a view of it.
     """
 
     address: Address
     fields: Mapping[str, Piece]
     messages: tuple[Piece, ...]
     model: str
-    #: The body as it came; b"" if something in it was changed.
+    #: The original body; b"" if something in it was changed.
     original: bytes = b""
     stream: bool = False
     max_tokens: int | None = None
@@ -55,9 +55,9 @@ class ModelRequest:
     tools: tuple[JsonText, ...] = ()
     #: Whether the client wants a stream to end with its usage.
     wants_usage: bool = True
-    #: Whether the upstream holds a part of the conversation that is not in the request.
+    #: Whether the upstream stores a part of the conversation that is not in the request.
     partial: bool = False
-    #: Whether its body is of a format that we do not know; then nothing else is known of it.
+    #: Whether its body is in an unknown format; then nothing else is known about it.
     foreign: bool = False
 
     @property
@@ -77,7 +77,7 @@ class ModelRequest:
 
     @property
     def as_read(self) -> bytes:
-        """The request as it was read, in the usual spelling of its fields."""
+        """The request as it was read, with the usual names of its fields."""
         return _object_of(self.fields)
 
     def value(self, name: str) -> Json:
@@ -95,18 +95,18 @@ class ModelRequest:
         return replace(self.with_fields({self.format.api.messages: raw}), messages=tuple(messages))
 
     def with_fields(self, others: Mapping[str, Piece]) -> "ModelRequest":
-        """Return the request with other fields; not those that have an attribute here."""
+        """Return the request with other fields; not for those that have an attribute here."""
         return replace(self, fields={**self.fields, **others}, original=b"")
 
     def without_fields(self, names: Iterable[str]) -> "ModelRequest":
-        """Return the request without fields that name what its upstream holds: it is all there is."""
+        """Return the request without fields that name what its upstream stores; it is then the whole conversation."""
         gone = frozenset(names)
         fields = {name: raw for name, raw in self.fields.items() if name not in gone}
         partial = any(_value(fields, name) is not None for name in self.format.api.held_elsewhere)
         return replace(self, fields=fields, original=b"", partial=partial)
 
     def with_model(self, model: str) -> "ModelRequest":
-        """Return the request for a model of another name."""
+        """Return the request for another model."""
         if self.address.surface.names_model:
             return replace(self, address=self.address.with_model(model), model=model)
         return replace(self.with_fields({"model": encoded(model)}), model=model)
@@ -118,7 +118,7 @@ class ModelRequest:
         return next((each for each in lengths if _inner(self.fields, each) is not None), lengths[0])
 
     def changed(self, values: Mapping[str, Json]) -> dict[str, bytes]:
-        """Return the fields of the body in which these values stand, by "a" or "a.b"."""
+        """Return the fields of the body with these values set; each is named "a" or "a.b"."""
         whole: JsonObject = {}
         for name, value in values.items():
             outer, *inside = name.split(".")
@@ -126,21 +126,21 @@ class ModelRequest:
             whole[outer] = _with_inner(before if isinstance(before, dict) else {}, inside, value) if inside else value
         return {name: encoded(value) for name, value in whole.items()}
 
-    def written(self, messages: Iterable[bytes], others: Mapping[str, Piece]) -> bytes:
-        """Return the body with these messages and these other fields; the rest stays as it came."""
+    def written(self, messages: Iterable[Piece], others: Mapping[str, Piece]) -> bytes:
+        """Return the body with these messages and these other fields; the rest is unchanged."""
         field, listed = self.format.api.messages, b",".join(messages)
         return _object_of({**self.fields, field: b"", **others}, {field: listed})
 
 
 def parse_request(address: Address, body: bytes) -> ModelRequest:
-    """Return the request that was sent to an address. Raises Refused, naming what is wrong with it."""
+    """Return the request that was sent to an address. Raises Refused that says what is wrong."""
     format_ = address.surface.format
     api, fields = format_.api, _fields(address, body)
     model = address.model if address.surface.names_model else _value(fields, "model")
     if not isinstance(model, str) or not model.strip():
-        raise Refused("model is missing: the name of a model, as text", status=400, kind="invalid_body")
+        raise Refused("model is missing: send the name of a model", status=400, kind="invalid_body")
     if model.encode(errors="replace").decode() != model:
-        raise Refused("model is no name: it holds half a surrogate pair", status=400, kind="invalid_body")
+        raise Refused("model is not a valid name: it contains half a surrogate pair", status=400, kind="invalid_body")
     sign = address.surface.sign
     if sign and sign not in fields:
         streamed = bool(address.surface.stream)
@@ -167,7 +167,7 @@ def parse_request(address: Address, body: bytes) -> ModelRequest:
 
 
 def _fields(address: Address, body: bytes) -> dict[str, Piece]:
-    """The fields of a body under their usual names, lists in their brackets."""
+    """The fields of a body under their usual names; a single object in place of a list is put into a list."""
     api, pieces = address.surface.format.api, pieces_of_object(body)
     if api.spellings:
         pieces = {api.spellings.get(name, name): raw for name, raw in pieces.items()}
@@ -182,7 +182,7 @@ def _fields(address: Address, body: bytes) -> dict[str, Piece]:
 
 
 def _is_streamed(address: Address, fields: Mapping[str, Piece]) -> bool:
-    """Whether the answer is a stream: the path says so, or a field of the body."""
+    """Whether the answer is a stream: the path or a field of the body says so."""
     if address.surface.stream is not None:
         return address.surface.stream
     api: Api = address.surface.format.api
@@ -196,7 +196,10 @@ def _tokens(value: Json) -> int:
 
 
 def _inner(fields: Mapping[str, Piece], name: str) -> Json:
-    """A field, or with "a.b" one inside another; None if it is missing. Example: "thinking.budget_tokens" -> 4096"""
+    """A field or, with "a.b", a field inside another; None if it is missing.
+
+    Example: "thinking.budget_tokens" -> 4096
+    """
     outer, *inside = name.split(".")
     value = _value(fields, outer)
     for key in inside:
@@ -228,7 +231,7 @@ def _messages(format_: Format, fields: Mapping[str, Piece], *, partial: bool) ->
         return (encoded(text_message(str(decoded(raw)))),)
     messages = tuple(pieces_of_list(raw, name))
     if len(messages) > MOST_MESSAGES:
-        raise Refused(f"{name} has {len(messages):,} members: at most {MOST_MESSAGES:,}", status=413, kind="too_large")
+        raise Refused(f"{name} has {len(messages):,} items, more than {MOST_MESSAGES:,}", status=413, kind="too_large")
     return messages
 
 
@@ -239,7 +242,7 @@ def _tools(raw: Piece) -> tuple[JsonText, ...]:
 
 
 def _object_of(fields: Mapping[str, Piece], lists: Mapping[str, bytes] | None = None) -> bytes:
-    """An object; of `lists` the members are given, without their brackets."""
+    """Write an object; `lists` are members of lists without their brackets."""
     parts: list[Piece] = []
     for name, raw in fields.items():
         parts += [b"," if parts else b"{", encoded(name), b":"]
@@ -249,15 +252,15 @@ def _object_of(fields: Mapping[str, Piece], lists: Mapping[str, bytes] | None = 
 
 # --- raw JSON: fast if it can be, forgiving if clients are odd --------------------------------------
 
-#: Bytes of JSON that only the forgiving reader reads; it takes longer, and all of it at once.
+#: Largest JSON in bytes for the forgiving reader, which is slower and blocks while it reads.
 FORGIVING = 4 * 1024 * 1024
-DEEPEST = 8  # levels that are taken apart one by one
+DEEPEST = 8  # levels that are decoded one by one
 LONGEST_BLANK = 64
-ESCAPE = 6  # bytes of a character written as its number
-CONTINUED, CONTINUATION = 0xC0, 0x80  # the bits of bytes inside a character
+ESCAPE = 6  # bytes of an escaped character, such as \u00e9
+CONTINUED, CONTINUATION = 0xC0, 0x80  # the bits of continuation bytes in UTF-8
 
 _HIGH, _LOW = rb"\\u[dD][89abAB][0-9a-fA-F]{2}", rb"\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-#: As many whole signs as there are; the first half of a pair only if the second follows.
+#: As many complete characters as possible; the first half of a surrogate pair only if the second follows.
 _WHOLE_SIGNS = re.compile(rb"(?:[^\\]++|\\[^u]|" + _HIGH + _LOW + rb"|\\u(?![dD][89abAB])[0-9a-fA-F]{4})*+", re.DOTALL)
 _text = msgspec.json.Decoder(str)
 _any = msgspec.json.Decoder()
@@ -268,7 +271,7 @@ _list = msgspec.json.Decoder(list[msgspec.Raw])
 def decoded(data: Piece) -> Json:
     """Return the value of JSON. Raises Refused if it is not JSON.
 
-    Half of a surrogate pair, NaN and numbers of any size are no reason to refuse what the upstream may accept.
+    Lone surrogates, NaN and numbers of any size are allowed, because the upstream may accept them.
     """
     try:
         return _decoded(data)
@@ -282,7 +285,7 @@ def decoded(data: Piece) -> Json:
 
 
 def _decoded(data: Piece, depth: int = 0) -> Json:
-    """The value of JSON, in bounded pieces: nobody else runs while one is decoded."""
+    """Return the value of JSON, decoded in limited pieces, because no other thread runs while one is decoded."""
     if len(data) <= LARGE or depth > DEEPEST:
         return cast(Json, _any.decode(data))
     match bytes(memoryview(data)[:LONGEST_BLANK]).lstrip()[:1]:
@@ -297,14 +300,14 @@ def _decoded(data: Piece, depth: int = 0) -> Json:
 
 
 def _text_pieces(raw: bytes) -> Iterator[str]:
-    """Yield the text of a JSON string in pieces; no escape and no character is cut."""
+    """Yield the text of a JSON string in pieces; no escape and no character is split."""
     start, stop = 1, len(raw) - 1
     while start < stop:
         found = _WHOLE_SIGNS.match(raw, start, min(start + LARGE, stop))
         end = found.end() if found else start
         while end < stop and raw[end] & CONTINUED == CONTINUATION:
             end -= 1
-        if end <= start:  # half of a surrogate pair, or no JSON
+        if end <= start:  # a lone surrogate, or not JSON
             end = start + ESCAPE if raw.startswith(b"\\u", start) else stop
         piece = b'"%b"' % raw[start:end]
         try:
@@ -322,7 +325,7 @@ def _forgiven(piece: bytes) -> str:
 
 
 def encoded(value: Json, *, large: bool = False) -> bytes:
-    """Return the shortest JSON of a value; of a large one in pieces, so that others can run meanwhile."""
+    """Return the shortest JSON of a value; a large value is written in pieces, so that other threads can run."""
     try:
         return b"".join(write_json(value, msgspec.json.encode)) if large else msgspec.json.encode(value)
     except (UnicodeEncodeError, msgspec.EncodeError, OverflowError):
@@ -340,7 +343,7 @@ def pieces_of_object(data: bytes) -> Mapping[str, Piece]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         value = decoded(data)
     if not isinstance(value, dict):
-        raise Refused(f"the body is a JSON object, not {_named(value)}", status=400, kind="invalid_body")
+        raise Refused(f"the body must be a JSON object, not {_named(value)}", status=400, kind="invalid_body")
     return {name: encoded(field) for name, field in value.items()}
 
 
@@ -351,7 +354,7 @@ def pieces_of_list(data: Piece, name: str) -> Sequence[Piece]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         value = decoded(data)
     if not isinstance(value, list):
-        raise Refused(f"{name} is a list, not {_named(value)}", status=400, kind="invalid_body")
+        raise Refused(f"{name} must be a list, not {_named(value)}", status=400, kind="invalid_body")
     return [encoded(member) for member in value]
 
 

@@ -1,6 +1,6 @@
-"""The paths under which clients ask models: one row for each path of each API.
+"""The paths of models: one row for each path of each API.
 
-A format has its own paths; clouds offer some formats under others, with the model's name in the path. A request is
+A format has its own paths; clouds offer some formats under other paths, with the model's name in the path. A request is
 forwarded to the path that its client used, below the upstream's own address.
 """
 
@@ -29,7 +29,7 @@ AZURE, VERTEX, BEDROCK = "azure", "google-vertex", "amazon-bedrock"
 
 #: The formats that clients may speak to the gateway: every wire format that says how a server serves it.
 FORMATS: Mapping[str, Format] = {name: each for name, each in WIRE_FORMATS.items() if each.server_side is not None}
-#: The format of a client that does not show which one it speaks.
+#: The format for a client that does not show which one it speaks.
 DEFAULT_FORMAT = OPENAI_CHAT
 
 MODEL = "model"
@@ -37,44 +37,47 @@ MODELS = "/models/"
 NAMES = re.compile(r"\{([a-z]+)\}")
 LONGEST_PATH = 1_024
 PLAIN_PATH = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+,=:@-]|%[0-9A-Fa-f]{2})+)+/?")
-#: Bytes that may not be percent-encoded in a path: servers differ in how they read them. A slash may: names of models
-#: have some; the path is then checked as if it were written out.
+#: Bytes that may not be percent-encoded in a path, because servers read them differently. An encoded slash is allowed,
+#: because names of models contain slashes; the path is then checked in its decoded form.
 NEVER_ENCODED = frozenset(range(0x20)) | frozenset(b"#%.;?\\\x7f")
 ENCODED_SLASH = re.compile("%2f", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surface:
-    """One path of an API. "{model}" in it is the model's name; any other "{name}" goes along as the client wrote it."""
+    """One path of an API.
+
+    "{model}" in it is the model's name; any other "{name}" is forwarded as the client wrote it.
+    """
 
     format: Format
-    #: How the address of a server with this path ends.
+    #: The end of the base URL of a server with this path.
     base: str
-    #: Below the base.
+    #: The path below the base.
     path: str
-    #: Other bases that clients write before it; the upstream is asked below `base` all the same.
+    #: Other bases that clients write before it; at the upstream it is below `base` anyway.
     aliases: tuple[str, ...] = ()
-    #: Whether the path asks for a stream; None if a field of the body does.
+    #: Whether the path asks for a stream; None if a field of the body decides.
     stream: bool | None = None
     #: Whether the answer is the number of tokens.
     counts: bool = False
-    #: Whether the answer is the conversation, compacted.
+    #: Whether the answer is the compacted conversation.
     compacts: bool = False
-    #: Whether a single prompt is completed, which nothing can shorten.
+    #: Whether a single prompt is completed, which cannot be shortened.
     prompts: bool = False
     #: The cloud whose paths these are; "" if any server may have them.
     cloud: str = ""
-    #: How its streams are written, if not as the format says.
+    #: The framing of its streams, if it differs from the format's.
     framing: Framing | None = None
-    #: A field of the format's bodies here; a body without it is of a format that we do not know.
+    #: A field that all of the format's bodies have here; a body without it is in an unknown format.
     sign: str = ""
     _pattern: re.Pattern[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         names = NAMES.split(self.path)  # text, name, text, name, …
         pattern = "".join(f"(?P<{part}>[^/]+?)" if at % 2 else re.escape(part) for at, part in enumerate(names))
-        # Some clients want the version in their base address, some write it themselves; then it is there twice or
-        # not at all.
+        # Some clients expect the version in their base URL, others add it themselves; so it may occur twice or not at
+        # all.
         bases = "|".join(re.escape(base) for base in (self.base, *self.aliases, *([""] if self.base == "/v1" else ())))
         object.__setattr__(self, "_pattern", re.compile(rf"(?:/v1)?(?:{bases}){pattern}/?"))
 
@@ -84,14 +87,14 @@ class Surface:
         return f"{{{MODEL}}}" in self.path
 
     def address(self, path: str) -> "Address | None":
-        """Return the address that a path of a request is, still encoded; None if it is not one of this surface."""
+        """Return the address of a request's path, still encoded; None if it is not a path of this surface."""
         found = self._pattern.fullmatch(path)
         return None if found is None else Address(surface=self, values=tuple(found.groupdict().items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """A surface with what a client wrote into its path."""
+    """A surface with the names that a client wrote into its path."""
 
     surface: Surface
     #: The names in the path with their values, still encoded.
@@ -125,22 +128,22 @@ class Address:
 
 
 def checked_path(path: str) -> str:
-    """Return the path of a request, as it came (still encoded), if an upstream's address may precede it.
+    """Return the path of a request, unchanged (still encoded), if it is safe to append to an upstream's address.
 
     Example: "/files/file-1" -> "/files/file-1"; "/../admin", "//host", "/a%2F..%2Fb" -> Refused (400, "bad_path")
     """
     whole = path if path.startswith("/") else "/" + path
     written_out = ENCODED_SLASH.sub("/", whole)
-    # A segment that begins with an at sign could be taken for a host.
+    # A segment that begins with an at sign could be mistaken for a host.
     tricky = any(segment in (".", "..") or segment.startswith(("@", "%40")) for segment in written_out.split("/"))
     hidden = any(int(digits, 16) in NEVER_ENCODED for digits in re.findall(r"%([0-9A-Fa-f]{2})", whole))
     if tricky or hidden or len(whole) > LONGEST_PATH or not PLAIN_PATH.fullmatch(written_out):
-        raise Refused("this path is not forwarded to an upstream", status=400, kind="bad_path")
+        raise Refused("the gateway does not forward this path", status=400, kind="bad_path")
     return whole
 
 
 def _own(format_: Format) -> Iterator[Surface]:
-    """The paths that the format's own API has."""
+    """The paths of the format's own API."""
     api = format_.api
     for base in api.bases:
         aliases = api.base_aliases if base == api.base else ()
@@ -158,8 +161,11 @@ def _own(format_: Format) -> Iterator[Surface]:
 
 
 def _azure() -> Iterator[Surface]:
-    """Azure's paths: a deployment's name stands for the model. Its newer API is OpenAI's below another base, and there
-    is Anthropic's below a third; other providers have these two as well."""
+    """Azure's paths, in which a deployment's name replaces the model.
+
+    Azure also has OpenAI's API below another base and Anthropic's below a third; other providers have these two as
+    well.
+    """
     yield Surface(format=OPENAI_CHAT, base="/openai", path="/deployments/{model}/chat/completions", cloud=AZURE)
     yield Surface(format=OPENAI_RESPONSES, base="/openai", path="/responses", cloud=AZURE)
     yield Surface(format=OPENAI_CHAT, base="", path="/models/chat/completions", cloud=AZURE)
@@ -167,7 +173,7 @@ def _azure() -> Iterator[Surface]:
         yield from (replace(surface, base=base, aliases=()) for surface in _own(format_))
 
 
-#: What bodies of Anthropic's models have in clouds, and no others.
+#: The field that only bodies for Anthropic's models have in clouds.
 VERSION_FIELD = "anthropic_version"
 PROJECT = "/projects/{project}/locations/{location}"
 
@@ -197,14 +203,14 @@ def _named() -> Iterator[Surface]:
 
 
 def _bedrock() -> Iterator[Surface]:
-    """Bedrock's paths for bodies of Anthropic's models; those of others look different."""
+    """Bedrock's paths for bodies of Anthropic's models; other models have other paths."""
     path, sign = "/model/{model}/invoke", VERSION_FIELD
     yield Surface(format=ANTHROPIC, base="", path=path, stream=False, cloud=BEDROCK, sign=sign)
     streamed = f"{path}-with-response-stream"
     yield Surface(format=ANTHROPIC, base="", path=streamed, stream=True, framing=AWS_FRAMES, cloud=BEDROCK, sign=sign)
 
 
-#: Every path under which a model is asked, those of the formats' own APIs first.
+#: Every path of a model; those of the formats' own APIs come first.
 SURFACES: tuple[Surface, ...] = (
     *(surface for format_ in FORMATS.values() for surface in _own(format_)),
     *_azure(),

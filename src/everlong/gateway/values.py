@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field, field, fields
 from ipaddress import ip_network
 from typing import Any, TypeAlias
 
-from everlong.core import did_you_mean
+from everlong.core import did_you_mean, token_count
 
 __all__ = [
     "Reader",
@@ -30,6 +30,7 @@ __all__ = [
     "seconds",
     "setting",
     "table_of",
+    "tokens",
     "unique",
     "whole_number",
 ]
@@ -38,30 +39,30 @@ Reader: TypeAlias = Callable[[object], Any]
 
 
 class Wrong(Exception):
-    """A value that cannot be used: what it should be, and its place below the field."""
+    """An invalid value: what it should be, and its place below the field."""
 
     def __init__(self, problem: str, place: str = "") -> None:
         super().__init__(problem)
         self.problem, self.place = problem, place
 
     def below(self, place: str) -> "Wrong":
-        """Return the same problem as seen from one level up."""
+        """Return the same problem, seen from one level up."""
         return type(self)(self.problem, place + self.place)
 
 
 class Unknown(Wrong):
-    """A field that does not exist; the problem is the hint what may have been meant."""
+    """A field that does not exist; the problem suggests the right name."""
 
 
 def read_text(value: object) -> str:
     """Return the text."""
     if not isinstance(value, str):
-        raise Wrong("is text")
+        raise Wrong("must be text")
     return value
 
 
 def read_some_text(value: object) -> str:
-    """Return the text, if there is any."""
+    """Return the text; it must not be empty."""
     if not read_text(value):
         raise Wrong("is empty")
     return read_text(value)
@@ -80,16 +81,16 @@ def matching(pattern: str, problem: str) -> Reader:
 
 
 def read_network(value: object) -> str:
-    """Return an address or a network, in its usual form."""
+    """Return an address or a network in its usual form."""
     try:
         return str(ip_network(read_text(value), strict=False))
     except ValueError:
-        raise Wrong("is an address or a network, such as 10.0.0.0/8") from None
+        raise Wrong("must be an address or a network, such as 10.0.0.0/8") from None
 
 
 def read_sha256(value: object) -> str:
     """Return a SHA-256, in lower case."""
-    return str(matching(r"[0-9a-fA-F]{64}", "is the SHA-256 of the key, 64 hex digits")(value)).lower()
+    return str(matching(r"[0-9a-fA-F]{64}", "must be the SHA-256 of the key, 64 hex digits")(value)).lower()
 
 
 TRUE = frozenset({"true", "t", "yes", "y", "on", "1"})
@@ -97,10 +98,10 @@ FALSE = frozenset({"false", "f", "no", "n", "off", "0"})
 
 
 def read_truth(value: object) -> bool:
-    """Return whether it says yes."""
+    """Return True or False."""
     word = str(value).strip().lower() if isinstance(value, str | int) else ""
     if word not in TRUE | FALSE:
-        raise Wrong("is true or false")
+        raise Wrong("must be true or false")
     return word in TRUE
 
 
@@ -108,27 +109,38 @@ def whole_number(least: int, most: int | None = None) -> Reader:
     """Return a reader of whole numbers within bounds."""
 
     def read(value: object) -> int:
-        number = _number_of(value, "is a whole number")
+        number = _number_of(value, "must be an integer")
         if not number.is_integer():
-            raise Wrong("is a whole number")
+            raise Wrong("must be an integer")
         if number < least:
-            raise Wrong(f"is at least {least}")
+            raise Wrong(f"must be at least {least}")
         if most is not None and number > most:
-            raise Wrong(f"is at most {most}")
+            raise Wrong(f"must be at most {most}")
         return value if isinstance(value, int) else int(number)
 
     return read
 
 
+def tokens(least: int) -> Reader:
+    """Return a reader of numbers of tokens, such as 200000 or "200k"."""
+    read_number = whole_number(least)
+
+    def read(value: object) -> int:
+        count = token_count(value) if isinstance(value, str) else None
+        return int(read_number(value if count is None else count))
+
+    return read
+
+
 def seconds(*, zero: bool = False) -> Reader:
-    """Return a reader of seconds; only with `zero` there may be none."""
+    """Return a reader of seconds; 0 is allowed only with `zero`."""
 
     def read(value: object) -> float:
-        number = _number_of(value, "is a number")
+        number = _number_of(value, "must be a number")
         if not math.isfinite(number):
-            raise Wrong("is a finite number")
+            raise Wrong("must be a finite number")
         if number < 0 or (number == 0 and not zero):
-            raise Wrong("is at least 0" if zero else "is more than 0")
+            raise Wrong("must be at least 0" if zero else "must be more than 0")
         return number
 
     return read
@@ -143,7 +155,7 @@ def _number_of(value: object, problem: str) -> float:
         raise Wrong(problem) from None
 
 
-#: Bytes of each unit; without one they are bytes.
+#: Bytes of each unit; a number without a unit is in bytes.
 UNITS = {"": 1, "b": 1}
 UNITS |= {letter + end: 1_000**power for power, letter in enumerate("kmgtpe", start=1) for end in ("", "b")}
 UNITS |= {f"{letter}ib": 1_024**power for power, letter in enumerate("kmgtpe", start=1)}
@@ -156,7 +168,7 @@ def read_bytes(value: object) -> int:
     text = value.strip() if isinstance(value, str) else ""
     parts = re.fullmatch(r"(\d+(?:_\d+)*(?:\.\d+)?)\s*([a-zA-Z]*)", text)
     if parts is None or parts[2].lower() not in UNITS:
-        raise Wrong("is a number of bytes, such as 67108864 or 64MiB")
+        raise Wrong("must be a number of bytes, such as 67108864 or 64MiB")
     return int(float(parts[1]) * UNITS[parts[2].lower()])
 
 
@@ -165,7 +177,7 @@ def one_of(*choices: str) -> Reader:
 
     def read(value: object) -> str:
         if value not in choices:
-            raise Wrong(f"is one of {', '.join(choices)}")
+            raise Wrong(f"must be one of {', '.join(choices)}")
         return str(value)
 
     return read
@@ -176,7 +188,7 @@ def list_of(read_member: Reader) -> Reader:
 
     def read(value: object) -> tuple[Any, ...]:
         if not isinstance(value, list | tuple):
-            raise Wrong("is a list")
+            raise Wrong("must be a list")
         members = []
         for at, member in enumerate(value):
             try:
@@ -189,7 +201,7 @@ def list_of(read_member: Reader) -> Reader:
 
 
 def names_of(read_member: Reader) -> Reader:
-    """A list, or text with commas, as variables have it."""
+    """Return a reader of lists that may also be text with commas, as in variables."""
     read_list = list_of(read_member)
 
     def read(value: object) -> Any:
@@ -204,7 +216,7 @@ def read_host(value: object) -> str:
     """Return the name of a host, in lower case."""
     name = read_text(value).lower()
     if not re.fullmatch(r"\*|[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?|[0-9a-f:]+", name):
-        raise Wrong('is a name without a port, such as "gateway.example", or "*" for any')
+        raise Wrong('must be a name without a port, such as "gateway.example", or "*" for any')
     return name
 
 
@@ -212,17 +224,17 @@ def read_origin(value: object) -> str:
     """Return the origin of a site, in lower case."""
     site = read_text(value).lower()
     if not re.fullmatch(r"https?://(?:[a-z0-9_](?:[a-z0-9._-]*[a-z0-9_])?|\[[0-9a-f:]+\])(?::[0-9]{1,5})?", site):
-        raise Wrong('is a site as browsers write it, such as "https://app.example" or "http://localhost:3000"')
+        raise Wrong('must be a site as browsers write it, such as "https://app.example" or "http://localhost:3000"')
     return site
 
 
 def read_headers(value: object) -> dict[str, str]:
     """Return headers by their names."""
     if not isinstance(value, dict):
-        raise Wrong("is a table")
+        raise Wrong("must be a table")
     for name, text in value.items():
         if not isinstance(text, str):
-            raise Wrong("is text", f".{name}")
+            raise Wrong("must be text", f".{name}")
     return dict(value)
 
 
@@ -233,7 +245,7 @@ def table_of(cls: type[Any]) -> Reader:
         if isinstance(value, cls):
             return value
         if not isinstance(value, dict):
-            raise Wrong("is a table")
+            raise Wrong("must be a table")
         known = {each.name: each for each in fields(cls)}
         for name in value:
             if name not in known:
@@ -261,7 +273,7 @@ def _is_required(described: "Field[Any]") -> bool:
 
 
 def unique(read: Reader, *names: str) -> Reader:
-    """A list of tables in which these fields differ; a hash is not shown."""
+    """Return a reader of lists of tables in which these fields differ; errors do not show hashes."""
 
     def read_unique(value: object) -> Any:
         tables = read(value)
@@ -269,14 +281,14 @@ def unique(read: Reader, *names: str) -> Reader:
             values = [str(getattr(table, name)).lower() for table in tables if getattr(table, name)]
             twice = next((each for each in values if values.count(each) > 1), None)
             if twice is not None:
-                raise Wrong(f"has two tables of the same {name}" + ("" if name == "hash" else f", {twice!r}"))
+                raise Wrong(f"has two tables with the same {name}" + ("" if name == "hash" else f", {twice!r}"))
         return tables
 
     return read_unique
 
 
 def hint(name: str, known: Sequence[str]) -> str:
-    """Return what may have been meant, or what is known."""
+    """Return a suggestion for a misspelt name, or the known names."""
     return did_you_mean(name, known) or f"; known: {', '.join(known)}"
 
 

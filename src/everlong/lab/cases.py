@@ -14,9 +14,9 @@ __all__ = ["Case", "Cases", "every"]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The history before message `at`, with the question behind it if there is one; `wanted` must be found in it.
+    """The history before message `at`, followed by the question if there is one; `wanted` must be found in it.
 
-    `groups` say what the case belongs to. Example: (("kind", "path"), ("source", "entireio/cli"))
+    `groups` are the groups of the case. Example: (("kind", "path"), ("source", "entireio/cli"))
     """
 
     at: int
@@ -34,7 +34,7 @@ class Cases:
 
 
 def every(cases: Iterable[Cases], step: int) -> list[Cases]:
-    """Return every `step`-th case of all, in order, without the conversations that keep none."""
+    """Return every `step`-th case of all, in order, without conversations that have none left."""
     number = 0
     thinned = []
     for group in cases:

@@ -1,11 +1,12 @@
 """The data folder of the lab: where it is, what it holds, and how its conversations are read.
 
     agents/NAME.jsonl[.gz]          a conversation a line, OpenAI messages, with its id and source
-    agents/probes.jsonl             strings that an agent really used later
+    agents/NAME.probes.jsonl        strings that an agent really used later
+    agents/probes.jsonl             the same for the files that have none of their own
     NAME/conversations.jsonl        dialogues, each turn with id, name and time
     NAME/questions.jsonl            questions with the ids of the turns that answer them
 
-Reads only, and knows nothing of measures.
+A row of a conversation may have a `half`; otherwise its id decides. This module only reads.
 """
 
 import gzip
@@ -24,7 +25,10 @@ from everlong.errors import InputError
 from everlong.wire import OPENAI_CHAT
 
 __all__ = [
+    "DATA_VARIABLE",
     "HALVES",
+    "OWN_PROBES",
+    "SHARED_PROBES",
     "Conversation",
     "agents",
     "data_folder",
@@ -32,17 +36,18 @@ __all__ = [
     "dialogues",
     "half_of",
     "in_half",
+    "outside",
     "rows",
 ]
 
-VARIABLE = "EVERLONG_DATA"
-PROBES, PACKED = "probes.jsonl", ".gz"
+DATA_VARIABLE = "EVERLONG_DATA"
+OWN_PROBES, SHARED_PROBES, PACKED = ".probes.jsonl", "probes.jsonl", ".gz"
 HALVES = ("tuning", "confirming", "all")
 SOURCES = (
     "entireio/cli, sierra-research/tau-bench, badlogic/pi-mono, SWE-agent, OpenHands, snap-research/LoCoMo, "
     "MemoryBank-SiliconFriend and MADial-Bench"
 )
-TIMES = ("%I:%M %p on %d %B, %Y",)  # beside ISO 8601
+TIMES = ("%I:%M %p on %d %B, %Y",)  # in addition to ISO 8601
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,28 +63,46 @@ class Conversation:
 
 def data_folder(option: str | None) -> Path:
     """Return the data folder: the option, else the environment variable. Raises InputError if there is none."""
-    named = option or os.environ.get(VARIABLE, "")
+    named = option or os.environ.get(DATA_VARIABLE, "")
     if named and Path(named).is_dir():
         return Path(named)
-    problem = f"{named}: no such folder" if named else f"no data: name a folder with --data or {VARIABLE}"
-    raise InputError(f"{problem}; it holds conversations of {SOURCES}, in the form that docs/lab.md describes")
+    problem = f"{named}: no such folder" if named else f"no data: name a folder with --data or {DATA_VARIABLE}"
+    raise InputError(
+        f"{problem}; a data folder has conversations of {SOURCES}, in the form that docs/lab/data.md describes; "
+        "`everlong lab fetch-data` says how to get some"
+    )
 
 
-def half_of(conversation: str) -> str:
-    """Return the half that a conversation belongs to by its id. It is the same on every machine."""
-    return "tuning" if zlib.crc32(conversation.encode()) % 2 == 0 else "confirming"
+def half_of(row: Mapping[str, Any]) -> str:
+    """Return the half of a conversation: the one in its row, else one by its id, the same on every machine."""
+    stated = row.get("half")
+    if stated is None:
+        return "tuning" if zlib.crc32(str(row["id"]).encode()) % 2 == 0 else "confirming"
+    if stated not in HALVES[:2]:
+        raise InputError(f"the half of {row['id']} is {' or '.join(HALVES[:2])}, not {stated!r}")
+    return str(stated)
 
 
-def in_half(conversation: str, half: str) -> bool:
-    """Return whether the conversation is in that half. All are in "all"."""
-    return half in ("all", half_of(conversation))
+def in_half(row: Mapping[str, Any], half: str) -> bool:
+    """Return whether the conversation of a row is in that half. All are in "all"."""
+    return half in ("all", half_of(row))
+
+
+def outside(path: Path, half: str) -> set[str]:
+    """Return the ids of the conversations of a file that are not in the half."""
+    if half == "all":
+        return set()
+    try:
+        return {str(row["id"]) for row in rows(path) if not in_half(row, half)}
+    except KeyError as error:
+        raise InputError(f"{path}: a conversation has no {error}") from error
 
 
 def rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the objects of a file with one JSON object a line, gzipped or not."""
+    """Yield the objects of a file with one JSON object per line, gzipped or not."""
     file = next((name for name in (path, path.with_name(f"{path.name}{PACKED}")) if name.is_file()), None)
     if file is None:
-        raise InputError(f"{path}: no such file; {_others(path)}docs/lab.md describes the data folder")
+        raise InputError(f"{path}: no such file; {_others(path)}docs/lab/data.md describes the data folder")
     decoder = msgspec.json.Decoder()
     for number, line in enumerate(_lines(file), start=1):
         if not line.strip():
@@ -94,11 +117,13 @@ def rows(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _others(missing: Path) -> str:
-    """Return a hint at the files that are there, as `--files` takes them. Example: "--files may name office; " """
-    if missing.parent.name != "agents" or missing.name == PROBES:
+    """Return a hint at existing files in the form of `--files`. Example: "--files may name office; " """
+    if missing.parent.name != "agents" or missing.name.endswith(SHARED_PROBES):
         return ""
     files = (path.name.removesuffix(PACKED) for path in missing.parent.glob("*.jsonl*"))
-    named = sorted({name.removesuffix(".jsonl") for name in files if name.endswith(".jsonl") and name != PROBES})
+    named = sorted(
+        {name.removesuffix(".jsonl") for name in files if name.endswith(".jsonl") and not name.endswith(SHARED_PROBES)}
+    )
     return f"--files may name {', '.join(named)}; " if named else ""
 
 
@@ -112,12 +137,12 @@ def _lines(path: Path) -> Iterator[bytes]:
 
 
 def agents(folder: Path, name: str, half: str = "all") -> Iterator[Conversation]:
-    """Yield the conversations of one file of agents' work that are in the half."""
+    """Yield the conversations of one file of agent sessions that are in the half."""
     path = folder / "agents" / f"{name}.jsonl"
     for row in rows(path):
         try:
             key = str(row["id"])
-            if in_half(key, half):
+            if in_half(row, half):
                 messages = tuple(
                     OPENAI_CHAT.read_message(raw, f"messages[{at}]") for at, raw in enumerate(row["messages"])
                 )
@@ -125,11 +150,11 @@ def agents(folder: Path, name: str, half: str = "all") -> Iterator[Conversation]
         except KeyError as error:
             raise InputError(f"{path}: a conversation has no {error}") from error
         except TypeError as error:
-            raise InputError(f"{path}: the messages of a conversation are a list: {error}") from error
+            raise InputError(f"{path}: the messages of a conversation must be a list: {error}") from error
 
 
 def dialogue_names(folder: Path) -> tuple[str, ...]:
-    """Return the names of the dialogue data sets that are there."""
+    """Return the names of the existing dialogue data sets."""
     return tuple(sorted(path.parent.name for path in folder.glob("*/questions.jsonl")))
 
 
@@ -139,7 +164,7 @@ def dialogues(folder: Path, name: str, half: str = "all") -> Iterator[Conversati
     for row in rows(path):
         try:
             key = str(row["id"])
-            if in_half(key, half):
+            if in_half(row, half):
                 turns = cast("list[dict[str, Any]]", row["messages"])
                 ids = tuple(str(turn["id"]) for turn in turns)
                 yield Conversation(key, name, name, tuple(map(_turn, turns)), ids)
@@ -150,7 +175,7 @@ def dialogues(folder: Path, name: str, half: str = "all") -> Iterator[Conversati
 def _turn(raw: Mapping[str, Any]) -> Message:
     """Return a turn as a message with its speaker and its time."""
     if not isinstance(raw["content"], str):
-        raise TypeError(f"the content of a turn is text, not {raw['content']!r}")
+        raise TypeError(f"the content of a turn must be text, not {raw['content']!r}")
     return Message(
         Role(raw["role"]),
         (Text(raw["content"]),),

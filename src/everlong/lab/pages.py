@@ -1,7 +1,7 @@
-"""Runs on pages: a table of all of them in README.md, and on the page of each client or framework its own rows.
+"""Runs on pages: a table of all of them in README.md, and each client's or framework's rows on its own page.
 
-The pages are the record. A row stands in them until its run is made again, so it carries the day it was made; a run
-that is wanted and was never made is shown as not run.
+The pages are the record. A row stays until its run is repeated, so it has the day of the run; a run that is wanted but
+was never made is shown as not run.
 """
 
 import re
@@ -18,17 +18,17 @@ OVERVIEW = "README.md"
 CLOSE = "<!-- end of runs -->"
 NONE = "–"
 NOT_RUN, LEFT_OUT = "not run", "left out"
-#: The name of a page, as it is or as a link to the page.
+#: The name of a page, plain or as a link to the page.
 NAMED = re.compile(r"\[?([\w.-]+)\]?(?:\([^)]*\))?$")
 NOTED = re.compile(r"- (\S+) (.*?), (\S+): (.*)$")
 
-#: The name of the page, and two further cells: a run of the same key replaces this one.
+#: The name of the page, and two more cells: a run with the same key replaces this one.
 Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A row and what is noted below the table. `cells` are those of the head, without the day."""
+    """A row and its notes below the table. `cells` are those of the head, without the day."""
 
     cells: tuple[str, ...]
     notes: tuple[str, ...] = ()
@@ -36,7 +36,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class RunPages:
-    """The pages that a command writes. `head` are the columns, the name first; `key` names two further ones.
+    """The pages that a command writes. `head` are the columns, the name first; `key` names two more columns.
 
     `wanted` are the keys of all runs, by the name of their page.
     """
@@ -48,11 +48,11 @@ class RunPages:
 
     @property
     def open(self) -> str:
-        """The mark before what is written anew; `CLOSE` is the one behind it."""
+        """The mark before the generated block; `CLOSE` is the mark after it."""
         return f"<!-- runs, written by `everlong {self.command} --write` -->"
 
     def left_out(self, name: str, reason: str) -> Run:
-        """Return the row of what could not be run here."""
+        """Return the row of a client or framework that could not be run here."""
         return Run((name, *(NONE for _ in self.head[2:]), LEFT_OUT), (reason,))
 
     def table(self, title: str, runs: Sequence[Run]) -> Table:
@@ -63,7 +63,7 @@ class RunPages:
         """Write the runs of a day into the pages of a folder. Raises EverlongError if a page or mark is missing."""
         overview = folder / OVERVIEW
         known = {self._key(run): run for run in self._runs(self._block(overview))}
-        for name in self.wanted:  # a page may know of runs that the overview does not
+        for name in self.wanted:  # a page may have runs that the overview does not have
             known |= {self._key(run): run for run in self._runs(self._block(folder / f"{name}.md"), name)}
         for run in runs:
             known[self._key(run)] = Run((*run.cells, day), run.notes)
@@ -80,7 +80,7 @@ class RunPages:
         return run.cells[0], first, second
 
     def _in_order(self, name: str, known: dict[Key, Run]) -> list[Run]:
-        """Return the runs of a page, those that were never made too; if there is none, why it was left out."""
+        """Return the runs of a page, including those that were never made; if there are none, why it was left out."""
         keys = self.wanted[name]
         out = known.get((name, NONE, NONE))
         if out is not None and not known.keys() & set(keys):
@@ -96,7 +96,7 @@ class RunPages:
         return [f"- {key[0]} {key[1]}, {_closed(key[2])}: {note}" for key, note in keyed]
 
     def _block(self, page: Path) -> str:
-        """Return what stands between the marks of a page."""
+        """Return what is between the marks of a page."""
         if not page.is_file():
             raise EverlongError(f"there is no page {page}; each {self.head[0]} of the table needs one")
         found = self._marked().search(page.read_text(encoding="utf-8"))
@@ -116,13 +116,13 @@ class RunPages:
         return self._marked().sub(lambda _: f"{self.open}\n\n{body}\n{CLOSE}", page.read_text(encoding="utf-8"))
 
     def _runs(self, block: str, page: str = "") -> list[Run]:
-        """Return the runs of the table in a block; on a page of its own the column of its name is left out."""
+        """Return the runs of the table in a block; on a separate page, the column with the name is left out."""
         notes: dict[tuple[str, ...], list[str]] = {}
         for match in filter(None, map(NOTED.match, block.splitlines())):
             notes.setdefault(match.groups()[:3], []).append(match[4])
         lines = [line.strip().strip("|").split("|") for line in block.splitlines() if line.startswith("|")]
         runs = []
-        for line in lines[2:]:  # below the head and the rule
+        for line in lines[2:]:  # after the head and the rule
             cells = [*([page] if page else []), *(cell.strip() for cell in line)]
             named = NAMED.match(cells[0])
             if named is None or len(cells) != len(self.head) + 1 or NOT_RUN in cells:
@@ -134,12 +134,12 @@ class RunPages:
 
 
 def amount(tokens: int) -> str:
-    """Return a figure as the tables write it. Example: 33877 -> "33 877" """
+    """Return a figure as in the tables. Example: 33877 -> "33 877" """
     return f"{tokens:,}".replace(",", " ")
 
 
 def _closed(cell: str) -> str:
-    """Return a cell without its spaces, so that it is one word of a note."""
+    """Return a cell without spaces, so that it is one word of a note."""
     return cell.replace(" ", "")
 
 

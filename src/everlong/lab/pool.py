@@ -19,10 +19,9 @@ def run(
     size: Callable[[Job], int],
     report: Callable[[Job], None],
 ) -> list[Result]:
-    """Return the result of `work` for each job, in their order. `report` is called as each job ends.
+    """Return the result of `work` for each job, in order. `report` is called as each job ends.
 
-    With several processes the largest jobs start first. A job that fails, or an interruption, ends all the others at
-    once.
+    With several processes, the largest jobs start first. A job that fails, or an interruption, ends all others at once.
     """
     if processes > 1 and len(jobs) > 1:
         return _run_in_pool(work, jobs, min(processes, len(jobs)), size, report)
@@ -45,7 +44,7 @@ def _run_in_pool(
 
     results: dict[int, Result] = {}
     others = set(active_children())
-    # Spawned, not forked: a progress bar runs a thread of its own here.
+    # Spawned, not forked, because a progress bar runs a thread here.
     pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"))
     try:
         largest_first = sorted(range(len(jobs)), key=lambda at: -size(jobs[at]))
@@ -56,7 +55,7 @@ def _run_in_pool(
             results[at] = done.result()
             report(jobs[at])
     finally:
-        if len(results) < len(jobs):  # the rest is no longer wanted
+        if len(results) < len(jobs):  # the rest is no longer needed
             for worker in set(active_children()) - others:
                 worker.terminate()
         pool.shutdown(cancel_futures=True)
@@ -65,7 +64,7 @@ def _run_in_pool(
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Block interrupts: processes that start meanwhile never get one from the terminal. Their parent ends them."""
+    """Block interrupts: processes that start meanwhile never get one from the terminal; their parent ends them."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -1,7 +1,7 @@
-"""Drive a client or a framework: a process of its own in its own environment, with nothing of the user's around it.
+"""Drive a client or a framework: a separate process in its own environment, without anything of the user's.
 
-Owns the processes: the driver, and a gateway where one is wanted. What is driven, and how it is judged, is said by
-`clients` and `adapters`.
+Owns the processes: the driver, and a gateway if one is needed. `clients` and `adapters` say what is driven and how it
+is judged.
 """
 
 import json
@@ -25,13 +25,13 @@ from everlong.lab.environments import HERE, Environment, Environments, Npm, NpmP
 
 __all__ = ["PATIENCE", "REFUSALS", "Drivers", "serving"]
 
-#: How the last line of a failed program begins.
+#: The beginning of the last line of a failed program.
 RAISED = re.compile(r"[\w.]*(Error|Exception)\b")
 PATIENCE = 600.0  # seconds for one conversation
 STARTING = 120.0  # seconds for the gateway, on a busy machine
-#: The variables that a client inherits; the user's keys and settings are kept from it.
+#: The variables that a client inherits; the user's keys and settings are not among them.
 INHERITED = ("LANG", "LC_ALL", "PATH", "SYSTEMROOT", "TEMP", "TMPDIR")
-#: How the provider of each dialect refuses a request that is too long; the others as OpenAI does.
+#: How the provider of each dialect refuses a request that is too long; other dialects do it as OpenAI does.
 REFUSALS = {
     "messages": '{"type":"error","error":{"type":"invalid_request_error",'
     '"message":"prompt is too long: {tokens} tokens > {window} maximum"}}',
@@ -42,7 +42,7 @@ REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class Drivers:
-    """How drivers are run. `here` runs them with this interpreter; `patience` is in seconds for one conversation."""
+    """How drivers are run. `here` runs them with this interpreter; `patience` is the seconds for one conversation."""
 
     environments: Environments
     here: bool = False
@@ -84,7 +84,7 @@ class Drivers:
             return {"error": f"no end after {self.patience:.0f} s"}
         report = _report(done)
         if "error" in report:
-            report["error"] = report["error"].replace(str(self.environments.folder), "…")  # says nothing elsewhere
+            report["error"] = report["error"].replace(str(self.environments.folder), "…")  # meaningless elsewhere
         return report
 
     def _command(self, home: Environment | NpmPackages, drivers: str, driver: str) -> tuple[list[str], dict[str, str]]:
@@ -109,7 +109,7 @@ def _folder_of(package: str) -> Path:
 
 
 def _report(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
-    """Return the report that a driver printed; if it failed, with its last words as the error."""
+    """Return the report that a driver printed; if it failed, with its last output as the error."""
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     report: dict[str, Any] = json.loads(lines[-1]) if lines else {}
     if done.returncode or not lines:
@@ -123,7 +123,7 @@ def _report(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
 
 @contextmanager
 def serving(upstream: str, store: str = "memory:") -> Iterator[str]:
-    """Run `everlong serve` before an upstream while the block lasts; yield its address. Raises EverlongError."""
+    """Run `everlong serve` in front of an upstream while this is entered; yield its address. Raises EverlongError."""
     port = _free_port()
     options = ("--port", str(port), "--upstream", upstream, "--store", store)
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as output:

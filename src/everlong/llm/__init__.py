@@ -1,6 +1,6 @@
-"""Model clients: a model over HTTP in every wire format, the refresh of the model registry, a scripted and a local model.
+"""Model clients: a model over HTTP in every wire format, a scripted model, a local model, and registry updates.
 
-What a request or a reply looks like is said by the formats of `everlong.wire`; this room only moves bytes.
+The formats in `everlong.wire` define what requests and replies look like; this package only moves bytes.
 """
 
 from typing import TYPE_CHECKING
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         endpoint_at as endpoint_at,
         endpoint_from_environment as endpoint_from_environment,
     )
+    from everlong.llm.local.download import Fetch as Fetch
     from everlong.llm.local.model_files import local_file as local_file, model_file as model_file
     from everlong.llm.local.server import LocalServer as LocalServer
     from everlong.llm.registry_files import last_try as last_try, registry_now as registry_now
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     )
     from everlong.llm.scripted.server import ScriptedServer as ScriptedServer
     from everlong.llm.sites import guarded_site as guarded_site
+    from everlong.llm.witness.server import WITNESS as WITNESS, WitnessServer as WitnessServer
 else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
@@ -65,6 +67,7 @@ else:
             "client": "Connections HttpModel Patience",
             "everlong.folders": "cache_folder",
             "endpoints": "Endpoint KNOWN USUAL_MODELS Way endpoint_at endpoint_from_environment",
+            "local.download": "Fetch",
             "local.model_files": "local_file model_file",
             "local.server": "LocalServer",
             "registry_files": "last_try registry_now",
@@ -75,5 +78,6 @@ else:
             "scripted.script": "Answer ReceivedRequest Refusal Step echo in_turn reads_files",
             "scripted.server": "ScriptedServer",
             "sites": "guarded_site",
+            "witness.server": "WITNESS WitnessServer",
         },
     )

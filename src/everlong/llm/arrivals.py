@@ -1,9 +1,9 @@
-"""Connections that arrive at a server of ours: how many there may be, and how long each may take.
+"""Limits for connections to our own servers: how many there may be, and how long each may take.
 
-A server's own protocol is wrapped in a `Guarded`. It closes a connection whose request head does not arrive in time,
-whose body does not, or whose reader stops; a byte now and then moves no deadline. An address has a limit, and so has
-the server. Where one is reached, a connection that waits makes room: first one that never sent a request, then one
-that is idle. A request under way is never closed for another's sake.
+A server's own protocol is wrapped in a `Guarded`. It closes a connection if the head or the body of a request does not
+arrive in time, or if the client stops reading; a byte now and then does not extend a deadline. Each address has a
+limit, and so has the server. When one is reached, a waiting connection is closed: first one that never sent a request,
+then an idle one. A request in progress is never closed to make room for another.
 """
 
 import asyncio
@@ -18,9 +18,10 @@ from typing import Any, Self, cast
 __all__ = ["ArrivalLimits", "Arrivals", "Guarded", "GuardedHttp", "Stage", "raise_file_limit"]
 
 LARGEST_HEAD = 64 * 1024  # bytes of a request's head
-LEAST_PROGRESS = 16 * 1024  # bytes that a reader takes in `write` seconds, if it lives
-RESERVED_FILES = 64  # of the process: the store, logs, the loop itself
+LEAST_PROGRESS = 16 * 1024  # bytes that a live client reads in `write` seconds
+RESERVED_FILES = 64  # open files for the store, logs and the event loop
 ENOUGH_FILES = 65_536
+FIRST_REQUEST = 2.0  # seconds that a client which has just connected gets for its request when the server shuts down
 SAME_NETWORK = 64  # bits of an IPv6 address that one customer has
 SLOW_HEAD = b"408 Request Timeout", b"the head of the request did not arrive in time"
 LARGE_HEAD = b"431 Request Header Fields Too Large", b"the head of the request is too large"
@@ -29,10 +30,10 @@ TOO_MANY = b"503 Service Unavailable", b"too many connections; try again later"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivalLimits:
-    """Seconds for a head, a body, an idle connection and a reader that takes nothing; and how many connections.
+    """Limits for incoming connections: timeouts in seconds, and how many connections are accepted.
 
-    `per_address` 0 means no limit. It does not count for `trusted`: addresses or networks of proxies, behind which
-    many clients have one address.
+    The timeouts are for the header, the body, an idle connection and a client that does not read. `per_address` 0 means
+    no limit. It does not apply to `trusted` addresses or networks of proxies, which stand for many clients.
     """
 
     header: float = 10.0
@@ -44,7 +45,7 @@ class ArrivalLimits:
     trusted: tuple[str, ...] = ()
 
 
-#: What is said below the application: neither run, framed nor guessed at, as all that is said above it.
+#: An answer without the application. Like the application's, browsers may not run it, frame it or guess its type.
 ANSWER = (
     b"HTTP/1.1 %s\r\ncontent-type: text/plain\r\nx-content-type-options: nosniff\r\nx-frame-options: DENY\r\n"
     b"content-security-policy: sandbox; default-src 'none'\r\ncontent-length: %d\r\nconnection: close\r\n\r\n%s"
@@ -52,7 +53,7 @@ ANSWER = (
 
 
 class Stage(Enum):
-    """What a connection does: it waits for a request's head, receives the body, or the answer is under way."""
+    """What a connection does: it waits for a request's head, receives the body, or the answer is in progress."""
 
     WAITING = "waiting"
     RECEIVING = "receiving"
@@ -75,7 +76,7 @@ class Arrivals:
         return self._count
 
     def enter(self, one: "Guarded") -> bool:
-        """Count a connection, after making room for it if need be; False if there is none."""
+        """Count a connection, after closing others if needed; False if there is no free place."""
         group = self._groups.get(one.address, {})
         most = self.limits.per_address
         if most and len(group) >= most and not self._is_trusted(one.address) and not _crowd_out(group):
@@ -87,7 +88,7 @@ class Arrivals:
         return True
 
     def leave(self, one: "Guarded") -> None:
-        """Forget a connection; a second time does nothing."""
+        """Forget a connection; a second call does nothing."""
         group = self._groups.get(one.address, {})
         if one in group:
             del group[one]
@@ -96,11 +97,11 @@ class Arrivals:
                 del self._groups[one.address]
 
     def _make_room(self) -> bool:
-        """Close one that waits, of the address that has the most."""
+        """Close a waiting connection, of the address that has the most connections."""
         return any(_crowd_out(group) for group in sorted(self._groups.values(), key=len, reverse=True))
 
     def _is_trusted(self, address: str) -> bool:
-        if not address:  # a socket of this machine that has no address
+        if not address:  # a local socket without an address
             return True
         network = ip_network(address)
         return any(_within(network, each) for each in self._trusted)
@@ -123,7 +124,7 @@ def _within(inner: IPv4Network | IPv6Network, outer: IPv4Network | IPv6Network) 
 
 
 def _address_of(transport: asyncio.Transport) -> str:
-    """Return the address that is counted: of IPv6 the network that one customer has. "" if there is none."""
+    """Return the address that is counted; for IPv6, the network that one customer has. "" if there is none."""
     peer = transport.get_extra_info("peername")
     if not isinstance(peer, tuple) or not peer:
         return ""
@@ -139,7 +140,7 @@ def _address_of(transport: asyncio.Transport) -> str:
 
 
 class Guarded(asyncio.Protocol):
-    """One connection: the server's own protocol, with deadlines around it. `stage_of` says what that protocol does.
+    """One connection: the server's own protocol, with deadlines around it. `stage_of` returns that protocol's stage.
 
     Without `stage_of` the server itself calls `began` and `ended` for each request.
     """
@@ -158,16 +159,17 @@ class Guarded(asyncio.Protocol):
         self._head_bytes = 0
         self._head_until: float | None = None
         self._body_until: float | None = None
-        self._stuck = 0  # bytes that waited for the reader when it was last looked
+        self._stuck = 0  # bytes that waited for the client at the last check
         self._stuck_until: float | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._shut_down: Callable[[], None] | None = None
         self.address = ""
-        #: Whether it sent a request that was whole, at least its head.
+        #: Whether the head of at least one request was complete.
         self.served = False
 
     @property
     def stage(self) -> Stage:
-        """What it does at the moment."""
+        """The current stage."""
         if self._stage_of is not None:
             return self._stage_of(self._inner)
         return Stage.ANSWERING if self._under_way else Stage.WAITING
@@ -175,7 +177,7 @@ class Guarded(asyncio.Protocol):
     # --- what the transport calls ------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Let it in, or turn it away."""
+        """Accept the connection, or refuse it if there are too many."""
         self._transport = cast(asyncio.Transport, transport)
         self._loop = asyncio.get_running_loop()
         self.address = _address_of(self._transport)
@@ -191,7 +193,7 @@ class Guarded(asyncio.Protocol):
         self._inner.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Hand it on. Bytes of a head have a deadline together, however they come."""
+        """Forward the data. All bytes of a head share one deadline."""
         if not self._entered or self._transport.is_closing():
             return
         waited = self.stage is Stage.WAITING
@@ -209,23 +211,23 @@ class Guarded(asyncio.Protocol):
             self.end("large_head")
 
     def eof_received(self) -> bool | None:
-        """Hand it on."""
+        """Forward the end of the data."""
         return self._inner.eof_received() if self._entered else None
 
     def pause_writing(self) -> None:
-        """Note that the reader lags behind."""
+        """Note that the client reads too slowly."""
         if self._entered:
             self._look_at_reader(self._loop.time())
             self._inner.pause_writing()
 
     def resume_writing(self) -> None:
-        """Note that the reader has caught up."""
+        """Note that the client has caught up."""
         self._stuck_until = None
         if self._entered:
             self._inner.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Forget the connection."""
         if self._timer is not None:
             self._timer.cancel()
         self._arrivals.leave(self)
@@ -235,22 +237,36 @@ class Guarded(asyncio.Protocol):
     # --- requests ----------------------------------------------------------------------------------
 
     def began(self) -> None:
-        """The head of a request is whole."""
+        """Note that the head of a request is complete."""
         self.served = True
         self._under_way += 1
+        if self._shut_down is not None:
+            self._shut_down()
         self._head_until, self._head_bytes = None, 0
         if self.stage is Stage.RECEIVING:
-            # Longer than the server itself waits for a body: it answers in the client's format.
+            # Longer than the server itself waits for a body, so that it can answer in the client's format.
             limits = self._arrivals.limits
             self._body_until = self._loop.time() + limits.header + limits.body
             self._watch_from(self._body_until)
 
     def ended(self) -> None:
-        """The answer is over."""
+        """Note that the answer is complete."""
         self._under_way -= 1
 
+    def shut_down(self, how: Callable[[], None]) -> None:
+        """Let the server shut the connection down, as `how` does: at once, or after the first request.
+
+        A client that has just connected has sent its request, or is about to. If the connection were closed now, it
+        would get an error although other processes serve the same port.
+        """
+        if self.served or not self._entered:
+            how()
+        else:
+            self._shut_down = how
+            self._loop.call_later(FIRST_REQUEST, lambda: None if self.served else how())
+
     def end(self, reason: str) -> None:
-        """Close it, at once if nobody waits for a word about it."""
+        """Close it: after an error message if the client can expect one, else at once."""
         self._arrivals.leave(self)
         self._arrivals.note(reason)
         if reason == "large_head" or (reason == "slow_head" and self._head_bytes and not self.served):
@@ -266,7 +282,7 @@ class Guarded(asyncio.Protocol):
     # --- deadlines ---------------------------------------------------------------------------------
 
     def _watch_from(self, then: float) -> None:
-        """Look at it then, or earlier if that is planned already."""
+        """Check the connection at that time, or earlier if a check is already planned."""
         if self._timer is not None:
             if self._timer.when() <= then:
                 return
@@ -298,7 +314,7 @@ class Guarded(asyncio.Protocol):
         return ""
 
     def _looks_stuck(self, now: float) -> bool:
-        """Whether the reader took next to nothing for too long. One that closes, but not to its end, counts too."""
+        """Return whether the client read almost nothing for too long. A connection that is closing counts too."""
         if self._stuck_until is not None and now < self._stuck_until:
             return False
         before, since = self._stuck, self._stuck_until
@@ -316,9 +332,9 @@ class Guarded(asyncio.Protocol):
 
 
 class GuardedHttp:
-    """For `http=` of a uvicorn configuration: its own HTTP protocol, guarded. May be sent to other processes.
+    """uvicorn's HTTP protocol with limits, for `http=` of a uvicorn configuration. It can be pickled.
 
-    `note` gets uvicorn's configuration and the reason for each connection that is closed early.
+    `note` is called with uvicorn's configuration and the reason for each connection that is closed early.
     """
 
     def __init__(self, limits: ArrivalLimits, note: Callable[[Any, str], None] | None = None) -> None:
@@ -338,14 +354,16 @@ class GuardedHttp:
             self._arrivals = Arrivals(self._limits, (lambda _: None) if note is None else partial(note, config))
         made = cast(Any, AutoHTTPProtocol)
         inner = made(config=config, server_state=server_state, app_state=app_state, _loop=_loop)
-        return Guarded(inner, self._arrivals, _uvicorn_stage)
+        guarded = Guarded(inner, self._arrivals, _uvicorn_stage)
+        inner.shutdown = partial(guarded.shut_down, inner.shutdown)
+        return guarded
 
 
 def _uvicorn_stage(inner: Any) -> Stage:
     cycle = inner.cycle
     if cycle is None or cycle.response_complete:
         return Stage.WAITING
-    # Where reading is paused, the server is the one that is slow.
+    # If reading is paused, the server is slow, not the client.
     return Stage.RECEIVING if cycle.more_body and not inner.flow.read_paused else Stage.ANSWERING
 
 
@@ -353,7 +371,7 @@ def _uvicorn_stage(inner: Any) -> Stage:
 
 
 def raise_file_limit() -> None:
-    """Let the process open as many files as its system lets it, where there is such a limit."""
+    """Raise the process's limit of open files to the most that the system allows."""
     with suppress(ImportError, OSError, ValueError):
         import resource  # noqa: PLC0415 - not on Windows
 
@@ -364,7 +382,7 @@ def raise_file_limit() -> None:
 
 
 def _files_for_clients() -> int:
-    """Return how many connections the files of this process allow, with one to an upstream for each."""
+    """Return how many connections the limit of open files allows, with one to an upstream for each."""
     try:
         import resource  # noqa: PLC0415 - not on Windows
     except ImportError:

@@ -1,17 +1,20 @@
-"""A model over HTTP: one request, its reply as a stream of pieces, every failure a piece too.
+"""A model over HTTP: send a request, and stream its reply in pieces. A failure is a piece too.
 
-Retries what is worth retrying before the first piece (connections, 429, 5xx), never an overflow. Closing the stream
-closes the connection, so the provider stops. Keys go into headers and nowhere else: redirects are not followed, no
-password of ~/.netrc is used, and an error in which a server repeats a key is shown without it.
+Before the first piece, it retries what is worth retrying (connections, 429, 5xx), but never an overflow. Closing the
+stream closes the connection, so the provider stops. Keys go into headers and nowhere else: redirects are not followed,
+no password of ~/.netrc is used, and a key that a server repeats in an error is removed.
 """
 
 import asyncio
 import json
 import logging
 import os
+import ssl
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -32,6 +35,7 @@ from everlong.wire import (
     Finished,
     Framing,
     Outgoing,
+    Reason,
     Reply,
     ReplyReader,
     ReplyStream,
@@ -45,12 +49,14 @@ from everlong.wire import (
 __all__ = ["Connections", "HttpModel", "Patience"]
 
 LARGEST_ERROR = 64 * 1024  # bytes of an error page that are read
-LARGEST_UNPACKED = 64 * 1024 * 1024  # bytes of a reply that its server packed
-# Retries are told to whoever listens; without a listener Python would print a bare name to standard error.
+LARGEST_UNPACKED = 64 * 1024 * 1024  # bytes of a packed reply after unpacking
+# Retries are logged. Without any handler, Python would print a bare name to standard error.
 logging.getLogger("stamina").addHandler(logging.NullHandler())
+SOON = 2.0  # seconds that a server may ask us to wait before a retry here; longer waits are left to the caller
 WORTH_RETRYING = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
 MOST_MODELS = 1_000  # names whose windows are remembered
-SHORTEST_SECRET = 8  # characters; what is shorter may be any word
+LONGEST_FIGURE = 10  # characters
+SHORTEST_SECRET = 8  # characters; a shorter text may be any word
 HIDDEN = "[key]"
 
 
@@ -63,7 +69,12 @@ class _Again(Exception):
 
 
 class Patience:
-    """How long to wait (in seconds) and how often to try."""
+    """Timeouts in seconds, and how often to try.
+
+    - `connect`: the longest wait for a connection.
+    - `silence`: the longest pause between two pieces of an answer.
+    - `attempts`, `pause`: how many times to try, and the pause before the second try.
+    """
 
     def __init__(self, *, connect: float = 10.0, silence: float = 300.0, attempts: int = 3, pause: float = 0.5) -> None:
         self.timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=silence)
@@ -72,11 +83,15 @@ class Patience:
 
 
 class HttpModel:
-    """A model behind an endpoint. One for each endpoint; it keeps its connections until it is closed.
+    """A model behind an HTTP endpoint. Create one per endpoint; it keeps its connections until it is closed.
 
-    `endpoint` may be the name of a provider or an address, the key is then `key` or where it usually is. `name` is the
-    model that is asked where a call names none. With `loads` it may load a model that is about to be asked, to learn
-    its window. Example: HttpModel("anthropic", "claude-sonnet-4-5")
+    - `endpoint`: a provider such as "openai", a URL, or an `Endpoint`.
+    - `name`: the model to use when a call names none.
+    - `key`: the API key; by default the provider's environment variable, such as OPENAI_API_KEY.
+    - `patience`: timeouts and retries.
+    - `loads`: whether it may load a model on the server in order to learn its context window.
+
+    Example: HttpModel("anthropic", "claude-sonnet-4-5")
     """
 
     def __init__(
@@ -107,17 +122,17 @@ class HttpModel:
         self._asking: dict[str, asyncio.Task[int | None]] = {}
 
     async def served_window(self, model: str) -> int | None:
-        """Return the window in force that the server reports. It is asked once for each model."""
+        """Return the context window in force that the server reports; None if it does not say. Asks once per model."""
         if model in self._served:
             return self._served[model]
         task = self._asking.get(model)
         if task is None or task.get_loop() is not asyncio.get_running_loop():
             task = self._asking[model] = asyncio.create_task(self._ask_window(model))
-        # A cancelled caller leaves the others their answer.
+        # If one caller is cancelled, the others still get the answer.
         return await asyncio.shield(task)
 
     async def largest_window(self, model: str) -> int | None:
-        """Return the most that a model could take, where the server tells it apart from the window in force."""
+        """Return the largest context window the model supports, if the server reports it; None if not."""
         if model not in self._largest:
             try:
                 tokens = await largest_window(await self._connections.here(), self._at, model)
@@ -137,7 +152,7 @@ class HttpModel:
         return tokens
 
     async def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
-        """Yield the pieces of the reply; the last is Finished or Failed."""
+        """Stream the pieces of the reply; the last is Finished or Failed."""
         begun = False
         reader = self._format.reader()
         last: Finished | Failed
@@ -158,12 +173,12 @@ class HttpModel:
         except ProviderError as error:
             last = Failed(self._without_keys(error), begun=begun)
         except (EverlongError, ValueError, RecursionError) as error:
-            unreadable = ProviderError(f"{self.endpoint} gave no readable answer: {_words(error)}")
+            unreadable = ProviderError(f"the answer of {self.endpoint} cannot be read: {_words(error)}")
             last = Failed(self._without_keys(unreadable), begun=begun)
         yield last
 
     async def _outgoing(self, request: Request) -> Outgoing:
-        """Return the request as it goes out; where requests set their window, with the one that was counted with."""
+        """Return the request to send. If the format has a field for the window, it is the window used for counting."""
         outgoing, way, api = self._format.ask(request, self._at.key), self._at.way, self._format.api
         if api.window:
             window = await self.served_window(request.model) or ASKED_FOR
@@ -171,16 +186,16 @@ class HttpModel:
         return outgoing if way is None else way.request(outgoing, request.model, self._at.key)
 
     def _framing(self, response: aiohttp.ClientResponse) -> Framing:
-        """Return how the stream of a response is written; what is none is read as it comes."""
+        """Return the framing of a streamed response; SSE if its headers name none."""
         kind = response.headers.get("content-type", "").encode("latin-1", "replace")
         return framing_of(kind, self._format.api.framing) or SSE
 
     def _broken(self, reader: ReplyReader, error: BaseException, *, begun: bool) -> Finished | Failed:
-        """Return the last piece: a connection that is lost after the end of a reply takes nothing from it."""
+        """Return the last piece. A connection that is lost after a complete reply does no harm."""
         return reader.finished() if reader.complete else Failed(self._unreached(error), begun=begun)
 
     async def _post(self, outgoing: Outgoing) -> aiohttp.ClientResponse:
-        """Send the request, again where that is worth it; return the response that begins. Raises the refusal."""
+        """Send the request, with retries; return the response once it begins. Raises the refusal."""
         try:
             async for attempt in stamina.retry_context(
                 on=_Again,
@@ -193,7 +208,7 @@ class HttpModel:
                     return await self._post_once(outgoing)
         except _Again as again:
             raise again.error from None
-        raise AssertionError("a retry either returns or raises")
+        raise AssertionError("unreachable: a retry returns or raises")
 
     async def _post_once(self, outgoing: Outgoing) -> aiohttp.ClientResponse:
         headers = {"content-type": "application/json", **PACKED, **outgoing.headers, **dict(self._at.headers)}
@@ -215,14 +230,18 @@ class HttpModel:
             text = (await read_whole(response, LARGEST_ERROR)).decode("utf-8", "replace")
         moved = response.headers.get("location", "")
         if response.status in range(300, 400) and moved:
-            raise ProviderError(f"{self.endpoint} redirects to {moved}", status=response.status)
+            problem = f"{self.endpoint} redirects to {moved}"
+            raise ProviderError(problem, status=response.status, reason=Reason.MOVED)
         refusal = self._without_keys(as_error(classify(text or response.reason or "", status=response.status)))
-        if response.status in WORTH_RETRYING and type(refusal) in (ProviderError, RateLimited):
+        refusal.after = _retry_after(response.headers.get("retry-after", "")) or refusal.after
+        soon = refusal.after is None or refusal.after <= SOON
+        if soon and response.status in WORTH_RETRYING and type(refusal) in (ProviderError, RateLimited):
             raise _Again(refusal)
         raise refusal
 
     def _unreached(self, error: BaseException) -> ProviderError:
-        return self._without_keys(ProviderError(f"{self.endpoint} cannot be reached: {_words(error)}"))
+        why, problem = _why_unreached(error), f"{self.endpoint} cannot be reached: {_words(error)}"
+        return self._without_keys(ProviderError(problem, reason=why))
 
     def _without_keys(self, error: ProviderError) -> ProviderError:
         """Return the error without keys in its text: some servers repeat what they were sent."""
@@ -234,7 +253,7 @@ class HttpModel:
         return error
 
     async def close(self) -> None:
-        """Close its connections; a second time does nothing."""
+        """Close its connections. A second call does nothing."""
         for task in [*self._asking.values()]:
             task.cancel()
         await self._connections.close()
@@ -249,7 +268,7 @@ class HttpModel:
 
 
 def _keep(figures: dict[str, int | None], model: str, tokens: int | None) -> None:
-    """Remember a figure; the oldest gives way."""
+    """Remember a figure; the oldest one is dropped if there are too many."""
     while len(figures) >= MOST_MODELS:
         figures.pop(next(iter(figures)))
     figures[model] = tokens
@@ -259,9 +278,9 @@ def _keep(figures: dict[str, int | None], model: str, tokens: int | None) -> Non
 
 
 class Connections:
-    """Connections to one server: a pool for each event loop that uses them, closed with the loop at the latest.
+    """Connections to one server: one pool per event loop, closed at the latest with the loop.
 
-    A `resolver` looks its name up, for every connection anew; else the system does.
+    A `resolver` looks up the host name for every connection; by default the system does.
     """
 
     def __init__(self, url: str, timeout: aiohttp.ClientTimeout, resolver: AbstractResolver | None = None) -> None:
@@ -284,7 +303,7 @@ class Connections:
         return self._open[loop]
 
     async def close(self) -> None:
-        """Close the pool of the running event loop; a second time does nothing."""
+        """Close the pool of the running event loop. A second call does nothing."""
         loop = asyncio.get_running_loop()
         closer = self._closers.pop(loop, None)
         self._open.pop(loop, None)
@@ -308,6 +327,31 @@ def _proxy_for(url: str) -> str | None:
     if not proxy or urlsplit(proxy).scheme not in ("http", "https") or proxy_bypass(address.netloc):
         return None
     return proxy
+
+
+def _why_unreached(error: BaseException) -> Reason:
+    """Return what went wrong with a connection."""
+    match error:
+        case aiohttp.ClientConnectorDNSError():
+            return Reason.NO_NAME
+        case aiohttp.ClientSSLError() | aiohttp.ClientConnectorCertificateError() | ssl.SSLError():
+            return Reason.TLS
+        case TimeoutError():
+            return Reason.SLOW
+        case aiohttp.ClientConnectorError():
+            return Reason.CLOSED
+        case _:
+            return Reason.LOST
+
+
+def _retry_after(header: str) -> float | None:
+    """Return the seconds of a Retry-After header, which may be a date."""
+    if header.replace(".", "", 1).isdecimal() and len(header) < LONGEST_FIGURE:
+        return float(header)
+    try:
+        return max(0.0, (parsedate_to_datetime(header) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):  # not a date, or a date without a time zone
+        return None
 
 
 def _words(error: BaseException) -> str:

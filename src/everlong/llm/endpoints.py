@@ -14,22 +14,22 @@ __all__ = ["KNOWN", "USUAL_MODELS", "Endpoint", "Way", "endpoint_at", "endpoint_
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """How a server is asked that does not have a format's own paths, or knows a model by another name."""
+    """How to call a server that has its own paths or its own name for a model."""
 
-    #: The model, and how the server calls it.
+    #: The model, and the server's name for it.
     model: str
     sent: str
-    #: Below the address, with "{model}" for the name; "" for the format's own path.
+    #: The path below the address, with "{model}" for the name; "" for the format's own path.
     path: str = ""
     query: str = ""
-    #: Fields that bodies have there, as JSON, and those that they may not have.
+    #: Fields to add to the body, as JSON, and fields to remove.
     fields: tuple[tuple[str, JsonText], ...] = ()
     without: frozenset[str] = frozenset()
-    #: The header of the key; "" for the format's.
+    #: The header that carries the key; "" for the format's own.
     key_header: str = ""
 
     def request(self, outgoing: Outgoing, model: str, key: str) -> Outgoing:
-        """Return a request for a model as the server takes it."""
+        """Return a request in the form that the server accepts."""
         name = self.sent if model == self.model else model
         body = {field: value for field, value in outgoing.body.items() if field not in self.without}
         if "model" in body:
@@ -48,7 +48,7 @@ class Way:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """The address of a server of models. Its representation never shows the key."""
+    """The address of a model server, its format and its key. Its repr never shows the key."""
 
     url: str
     fmt: str = "openai-chat"
@@ -61,11 +61,11 @@ class Endpoint:
         object.__setattr__(self, "key", self.key.strip())  # files and variables often end with a line end
         address = urlsplit(self.url)
         if address.username or address.password:
-            raise InputError("the address of an endpoint must not hold a user name or password: give the key by itself")
+            raise InputError("the address of an endpoint must not contain a user name or password: use the key instead")
         if address.query or address.fragment:
-            raise InputError("the address of an endpoint must not hold a query or fragment: give the key by itself")
+            raise InputError("the address of an endpoint must not contain a query or fragment: remove it")
         if address.scheme not in ("http", "https") or not address.hostname:
-            raise InputError(f"an endpoint is an http or https address, not {self.url!r}")
+            raise InputError(f"the address of an endpoint must start with http:// or https://, not {self.url!r}")
 
     @property
     def name(self) -> str:
@@ -88,7 +88,7 @@ KNOWN: Mapping[str, tuple[str, str, str]] = {
     "xai": ("https://api.x.ai/v1", "openai-chat", "XAI_API_KEY"),
     "ollama": ("http://127.0.0.1:11434/v1", "openai-chat", ""),
 }
-#: The model that is used at each provider where nobody chose one.
+#: The model to use at each provider by default.
 USUAL_MODELS: Mapping[str, str] = {
     "anthropic": "claude-sonnet-4-5",
     "openai": "gpt-4o",
@@ -105,7 +105,11 @@ USUAL_MODELS: Mapping[str, str] = {
 
 
 def endpoint_at(where: str, *, key: str = "", fmt: str = "", environment: Mapping[str, str] | None = None) -> Endpoint:
-    """Return the endpoint of a known provider or of an address.
+    """Return the endpoint of a known provider or of a URL.
+
+    - `where`: a provider such as "anthropic", or a URL.
+    - `key`: the API key; by default the one in `environment`.
+    - `fmt`: the wire format, if it is not the provider's usual one.
 
     Example: "anthropic" -> https://api.anthropic.com/v1, its format, the key in ANTHROPIC_API_KEY
     """
@@ -115,7 +119,7 @@ def endpoint_at(where: str, *, key: str = "", fmt: str = "", environment: Mappin
         found = (environment or {}).get(variable, "") if variable else ""
         return Endpoint(url=url, fmt=fmt or usual, provider=where, key=key or found)
     if "/" not in where and ":" not in where and "." not in where:
-        raise InputError(f"there is no provider {where!r}{did_you_mean(where, KNOWN)}; an address begins with https://")
+        raise InputError(f"unknown provider {where!r}{did_you_mean(where, KNOWN)}; an address starts with https://")
     url = where.rstrip("/")
     host = urlsplit(url).hostname
     provider = next((name for name, (known, _, _) in KNOWN.items() if urlsplit(known).hostname == host), "")
@@ -124,7 +128,7 @@ def endpoint_at(where: str, *, key: str = "", fmt: str = "", environment: Mappin
 
 
 def endpoint_of(where: str, *, key: str = "", environment: Mapping[str, str]) -> Endpoint:
-    """Return what `endpoint_at` does; a provider may be elsewhere, as users of its SDK say it.
+    """Return what `endpoint_at` returns, but at the base URL that the SDK's environment variable names.
 
     Example: "openai" with OPENAI_BASE_URL=http://127.0.0.1:8333/v1 -> that address, with the key in OPENAI_API_KEY
     """
@@ -137,7 +141,7 @@ def endpoint_of(where: str, *, key: str = "", environment: Mapping[str, str]) ->
 
 
 def endpoint_from_environment(environment: Mapping[str, str]) -> Endpoint | None:
-    """Return the endpoint that the environment names: EVERLONG_UPSTREAM, else the first provider whose key is set."""
+    """Return the endpoint in the environment: EVERLONG_UPSTREAM, or the first provider whose key is set; else None."""
     upstream = environment.get("EVERLONG_UPSTREAM")
     if upstream:
         key, fmt = environment.get("EVERLONG_KEY", ""), environment.get("EVERLONG_FORMAT", "")

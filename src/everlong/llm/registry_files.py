@@ -1,7 +1,7 @@
-"""Tables of models that were fetched, as files in a folder: read, and written in one step. Never fetches.
+"""Read and write fetched tables of models, as files in a folder. Never fetches.
 
-A file that is missing or damaged counts as no table: the one that comes with the package answers then. Apart from the
-refresh, because reading needs no HTTP client.
+A missing or damaged file counts as no table; then the bundled table is used. This module is separate from the refresh,
+because reading needs no HTTP client.
 """
 
 import json
@@ -31,7 +31,7 @@ NEVER_TRIED = LastTry(None)
 
 
 def registry_now(folder: Path) -> Registry:
-    """Return the bundled registry with what was fetched since. Never raises, never uses the network."""
+    """Return the bundled registry with downloaded updates. Never raises and never uses the network."""
     fetched = fetched_registry(folder)
     if not len(fetched):
         return bundled()
@@ -39,7 +39,7 @@ def registry_now(folder: Path) -> Registry:
 
 
 def fetched_registry(folder: Path) -> Registry:
-    """Return what was fetched; an empty registry if nothing was, or if it cannot be read."""
+    """Return the fetched registry; an empty one if there is none, or if it cannot be read."""
     try:
         return unpack((folder / FILE).read_bytes())
     except (OSError, EOFError, ValueError, LookupError, TypeError, AttributeError, zlib.error):
@@ -47,13 +47,13 @@ def fetched_registry(folder: Path) -> Registry:
 
 
 def write_registry(folder: Path, registry: Registry) -> None:
-    """Write what was fetched in place of what was there before. Raises OSError."""
+    """Replace the fetched registry. Raises OSError."""
     tables: list[JsonObject] = [{"name": name, "date": date} for name, date in registry.snapshots]
     _write_file(folder / FILE, pack(registry, tables))
 
 
 def last_try(folder: Path) -> LastTry:
-    """Return the last attempt to fetch tables into the folder; NEVER_TRIED if there is no readable record of one."""
+    """Return the last attempt to download tables into the folder; NEVER_TRIED if there is no readable record."""
     try:
         state = json.loads((folder / STATE).read_bytes())
         at = datetime.fromisoformat(state["tried"])
@@ -69,7 +69,7 @@ def write_try(folder: Path, tried: LastTry) -> None:
 
 
 def _write_file(path: Path, content: bytes) -> None:
-    """Write the whole file in one step: a reader meanwhile sees the old one."""
+    """Write the file in one step: until it is complete, readers see the old one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent) as scratch:
         whole = Path(scratch) / path.name

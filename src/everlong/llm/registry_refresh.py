@@ -38,9 +38,9 @@ __all__ = [
 LARGEST = 32 * 1024 * 1024  # bytes; the tables are 1 to 4 MB
 SECONDS = 60.0  # for one table
 MOST_ROWS = 100_000
-KNOWN_SHARE = 0.1  # of the known rows, that a table must have too
-CHANGED_SHARE = 0.5  # of the rows in common, that may say something else
-JITTER = 0.1  # of the time between two refreshes: not everyone asks on the same day
+KNOWN_SHARE = 0.1  # the share of the known rows that a table must have too
+CHANGED_SHARE = 0.5  # the share of the common rows that may differ
+JITTER = 0.1  # the share of the time between two refreshes that is random, so that not everyone asks on the same day
 RETRY = timedelta(days=1)
 UNFINISHED = "the last refresh did not finish"
 
@@ -50,7 +50,7 @@ _under_way: set[asyncio.Task["Refreshed | None"]] = set()  # asyncio itself hold
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefreshSettings:
-    """Whether and how often tables are fetched automatically; `days` 0 means never."""
+    """Whether and how often the model registry is refreshed automatically. `days` 0 means never."""
 
     offline: bool = False
     days: float = 7.0
@@ -90,7 +90,7 @@ async def refresh(
     sources: Sequence[Source] = SOURCES,
     seconds: float = SECONDS,
 ) -> Refreshed:
-    """Fetch the first table that can be reached and is plausible, and write it. Never raises."""
+    """Download the first reachable and plausible table of models and save it. Never raises."""
     if session is None:
         async with aiohttp.ClientSession(trust_env=True) as own:
             return await refresh(own, folder, now=now, sources=sources, seconds=seconds)
@@ -107,10 +107,10 @@ async def refresh(
             await asyncio.to_thread(_write_rows, folder, source, rows, now)
             said = f"{len(rows):,} models of {source.table}, as of {_day(now)}"
             return Refreshed(table=source.table, rows=len(rows), said="; ".join([said, *failures]))
-        said = f"the tables of models stay as they are ({'; '.join(failures) or 'no source is named'})"
+        said = f"the model registry was not refreshed ({'; '.join(failures) or 'no source is configured'})"
         await asyncio.to_thread(write_try, folder, LastTry(now, said))
     except OSError as error:
-        said = f"the tables of models cannot be kept: {_reason(error)}"
+        said = f"the model registry cannot be saved: {_reason(error)}"
     return Refreshed(table="", rows=0, said=said)
 
 
@@ -121,7 +121,7 @@ def refresh_if_due(
     settings: RefreshSettings = DEFAULT_REFRESH,
     sources: Sequence[Source] = SOURCES,
 ) -> "asyncio.Task[Refreshed | None]":
-    """Refresh in the background if it is due. Nobody has to await the task; its result is None if it was not due."""
+    """Refresh the model registry in the background if it is due. The task's result is None if it was not."""
 
     async def run() -> Refreshed | None:
         if not await asyncio.to_thread(due, folder, now, settings, sources):
@@ -142,7 +142,7 @@ def due(
     settings: RefreshSettings = DEFAULT_REFRESH,
     sources: Sequence[Source] = SOURCES,
 ) -> bool:
-    """Whether a refresh is due: a week after the last one or after the bundled table, a day after one that failed."""
+    """Return whether a refresh is due: `days` after the last one or the bundled table, or a day after a failure."""
     if settings.offline or not settings.days or not sources:
         return False
     tried = last_try(folder)
@@ -162,18 +162,18 @@ def due(
 
 
 def implausible(fresh: Registry, known: Registry) -> str:
-    """Return why a table is not plausible beside what is known; "" if it is."""
+    """Return why a table is not plausible compared with the known one; "" if it is."""
     before = {_identity(entry): entry.window for entry in known}
     shared = [(entry.window, before[_identity(entry)]) for entry in fresh if _identity(entry) in before]
     if not len(fresh):
-        return "no models in it"
+        return "it lists no models"
     if len(fresh) > MOST_ROWS:
-        return f"{len(fresh):,} models, more than there are"
+        return f"it lists {len(fresh):,} models, which is too many"
     if len(shared) < KNOWN_SHARE * len(before):
-        return f"it has {len(shared):,} of {len(before):,} known models"
+        return f"it lists only {len(shared):,} of {len(before):,} known models"
     changed = sum(new != old for new, old in shared)
     if changed > CHANGED_SHARE * len(shared):
-        return f"it says something else of {changed:,} of {len(shared):,} known models"
+        return f"it contradicts {changed:,} of {len(shared):,} known models"
     return ""
 
 
@@ -189,7 +189,7 @@ async def _fetched(session: aiohttp.ClientSession, url: str, seconds: float) -> 
 
 
 def _believed_rows(folder: Path, source: Source, body: bytes, now: datetime) -> Registry:
-    """Return the rows of a table, made as the bundled ones were. Raises ValueError if they are not plausible."""
+    """Return the rows of a table, assembled like the bundled ones. Raises ValueError if they are not plausible."""
     known = registry_now(folder)
     fresh = source.parse(json.loads(body), _day(now))
     rows = _of(assembled(_tables(source, fresh, known)), source.table)

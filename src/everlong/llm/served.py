@@ -1,8 +1,8 @@
-"""Windows that servers report: which questions a server is asked, and what it gives a request that asks for nothing.
+"""The windows that servers report, and the questions by which we learn them.
 
-An Ollama gives each request the window that it asks for, else that of the model's file, else its own default, which no
-path tells: it is seen in a model that was loaded without asking for any. Where a request is about to load the model
-anyway, it is loaded first, and then asked about.
+An Ollama gives each request the window that the request asks for, else that of the model's file, else its own default.
+No path reports the default; it is seen only in a model that was loaded without asking for a window. If a request is
+about to load the model anyway, we load it first and then ask about it.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ __all__ = ["ASKED_FOR", "largest_window", "served_window"]
 WINDOW_SECONDS = 3.0  # for all questions about a window together
 LOADING_SECONDS = 300.0  # a model of many gigabytes, from a slow disk
 LARGEST_LISTING = 4 * 1024 * 1024  # bytes; a listing of thousands of models fits
-#: What an Ollama gives where nothing tells it: its oldest default; and what is asked for where a request can ask.
+#: The window to assume for an Ollama that reports none (its oldest default), and to ask for if requests can ask.
 OLDEST_DEFAULT, ASKED_FOR = 2_048, 4_096
 
 
@@ -42,7 +42,7 @@ class _Server:
 
     async def ask(self, method: str, url: str, body: Json = None) -> Json:
         """Return what the server answers; None for anything that is not JSON."""
-        # Such servers often speak several formats and read the key as in OpenAI's.
+        # Such servers often speak several formats and expect the key where OpenAI has it.
         own = format_named(self.endpoint.fmt).api.headers(self.endpoint.key)
         headers = {**PACKED, **OPENAI_CHAT.api.headers(self.endpoint.key), **own}
         try:
@@ -75,7 +75,7 @@ async def served_window(
     With `loads` a model that is about to be asked may be loaded to learn it. Hosted providers are not asked: the
     registry knows their windows. Raises aiohttp.ClientConnectorError if the server cannot be reached: ask again later.
     """
-    if KNOWN.get(endpoint.provider, ("", "", ""))[2]:  # one that asks for a key
+    if KNOWN.get(endpoint.provider, ("", "", ""))[2]:  # a hosted provider needs a key
         return None
     server, api = _Server(session, endpoint), format_named(endpoint.fmt).api
     questions: tuple[tuple[str, Callable[[Json], Served | None]], ...] = (
@@ -101,7 +101,7 @@ async def served_window(
 
 
 async def largest_window(session: aiohttp.ClientSession, endpoint: Endpoint, model: str) -> int | None:
-    """Return the most that a model could take, where the server is an Ollama; None if it does not say."""
+    """Return the largest window of a model, if the server is an Ollama; None if it does not say."""
     try:
         async with asyncio.timeout(WINDOW_SECONDS):
             shown = await _Server(session, endpoint).shown(model)
@@ -113,7 +113,7 @@ async def largest_window(session: aiohttp.ClientSession, endpoint: Endpoint, mod
 
 
 async def _default_window(server: _Server, model: str, least: int) -> int:
-    """The window of an Ollama for a request that asks for none; `least` where it is too old to tell."""
+    """Return the window that an Ollama gives to a request that asks for none; `least` if it is too old to tell."""
     try:
         async with asyncio.timeout(LOADING_SECONDS):
             await server.ask("POST", f"{server.root}/api/generate", {"model": model, "stream": False})

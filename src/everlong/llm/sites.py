@@ -11,7 +11,7 @@ from everlong.llm.arrivals import ArrivalLimits, Arrivals, Guarded
 
 __all__ = ["DEFAULT_LIMITS", "guarded_site"]
 
-SHUTDOWN = 0.2  # seconds that requests under way have when it ends
+SHUTDOWN = 0.2  # seconds that requests in progress have when it ends
 DEFAULT_LIMITS = ArrivalLimits()
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -42,7 +42,7 @@ async def guarded_site(app: web.Application, limits: ArrivalLimits = DEFAULT_LIM
 
 
 def _watching(limits: ArrivalLimits) -> Middleware:
-    """Return what tells a connection that its request began and ended, and reads the body in time."""
+    """Return a middleware that notes the beginning and end of each request, and reads its body in time."""
 
     @web.middleware
     async def watch(request: web.Request, handler: Handler) -> web.StreamResponse:

@@ -1,45 +1,34 @@
-"""A message as chunks: the verbatim pieces that an excerpt is made of.
+"""Split messages into chunks: the verbatim pieces that excerpts consist of.
 
-A chunk is up to 12 lines of one part, 20 of what was said, and knows where it came from. Line numbers and
-colour codes that tools add are taken off, so that what stands in a chunk is what stands in the file.
+A chunk has up to 12 lines of one part, or 20 if a person or the model wrote them, and knows where it came from. Line
+numbers and colour codes added by tools are removed, so that a chunk has the text of the file.
 """
 
-import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, TypeGuard, cast
+from typing import NamedTuple
 
-from everlong.core import CallId, Json, Message, Role, Text, ToolCall, ToolResult
+from everlong.core import CallId, Message, Role, Text, ToolCall, ToolResult
+from everlong.relevance.calls import File, TextKind, fields_of, file_of, texts_of_call
 
-__all__ = ["PATH_KEYS", "Chunk", "ChunkKind", "Chunker", "plain_lines"]
+__all__ = ["Chunk", "ChunkKind", "Chunker", "pieces_said", "plain_lines"]
 
 MOST_LINES = 12
 MOST_CHARACTERS = 800  # about 230 tokens
-MOST_LINES_SAID = 20  # what people and models say is less dense than what tools handle
+MOST_LINES_SAID = 20  # what people and models write is less dense than the texts of tools
 MOST_CHARACTERS_SAID = 1_200
-LONGEST_ARGUMENT = 600  # characters; a longer one is a chunk of its own
 LONGEST_LINE = 4_000  # a longer line is split: minified files, encoded data
-LONGEST_TEXT = 4_000_000  # characters of one part that are looked at
+LONGEST_TEXT = 4_000_000  # characters of one part that are used
 
-LONGEST_PATH = 300
 LONGEST_LABEL = 100
 
 _NUMBERED = re.compile(r"[ \t]*(\d{1,7})(\t|→|[:|])")
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 
-#: Under which names tools take the file they work on.
-PATH_KEYS = (
-    *("path", "file_path", "filepath", "filePath", "filename", "file", "target_file", "notebook_path"),
-    *("relative_path", "uri"),
-)
-REPLACED_KEYS = frozenset({"old_string", "old_str", "old_text", "oldText", "old"})
-WRITTEN_KEYS = frozenset({"new_string", "new_str", "new_text", "newText", "new", "content", "file_text", "contents"})
-
 
 class ChunkKind(StrEnum):
-    """Whose words they are."""
+    """Where the text of a chunk comes from."""
 
     USER = "user"
     ASSISTANT = "assistant"
@@ -49,12 +38,18 @@ class ChunkKind(StrEnum):
     RESULT = "result"
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+KINDS = {
+    TextKind.CALLED: ChunkKind.CALL,
+    TextKind.REPLACED: ChunkKind.REPLACED,
+    TextKind.WRITTEN: ChunkKind.WRITTEN,
+}
+
+
+class Chunk(NamedTuple):
     """Consecutive lines of message `at`. `path` is the file they belong to, "" if none is known.
 
     The short arguments of a call are a chunk with the tool's name; its first line is 0. `part` is the index of the
-    message's part that they stand in.
+    message's part that has the lines.
     """
 
     at: int
@@ -67,20 +62,20 @@ class Chunk:
 
 
 class _Place(NamedTuple):
-    """Where a text stands: the message, and which of its parts."""
+    """The position of a text: the message, and the part of it."""
 
     at: int
     part: int
 
 
 class Chunker:
-    """Cuts messages up in order; remembers which call a result answers, for its tool and path."""
+    """Splits messages into chunks, in order. It remembers calls, because a result gets the file of its call."""
 
     def __init__(self) -> None:
-        self._calls: dict[CallId, tuple[str, str]] = {}
+        self._calls: dict[CallId, tuple[str, File]] = {}
 
     def chunks(self, at: int, message: Message) -> Iterator[Chunk]:
-        """The chunks of the next message."""
+        """Yield the chunks of the next message."""
         for index, part in enumerate(message.parts):
             place = _Place(at, index)
             match part:
@@ -89,61 +84,51 @@ class Chunker:
                 case ToolCall():
                     yield from self._call(place, part)
                 case ToolResult():
-                    name, path = self._calls.get(part.call, (part.name or "tool", ""))
-                    yield from _pieces(place, ChunkKind.RESULT, name, path, part.text)
+                    name, file = self._calls.get(part.call, (part.name or "tool", File("")))
+                    yield from _pieces(place, ChunkKind.RESULT, name, file, part.text)
                 case _:
                     continue
 
     def _call(self, place: _Place, call: ToolCall) -> Iterator[Chunk]:
-        try:
-            arguments = cast(Json, json.loads(call.arguments))
-        except (ValueError, RecursionError):
-            arguments = {"arguments": call.arguments}
-        fields = arguments if isinstance(arguments, dict) else {"arguments": arguments}
-        path = next((value for key, value in fields.items() if key in PATH_KEYS and _is_path(value)), "")
-        self._calls[call.id] = (call.name, path)
-        short = []
-        for key, value in fields.items():
-            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-            if "\n" in text or len(text) > LONGEST_ARGUMENT or key in REPLACED_KEYS or key in WRITTEN_KEYS:
-                yield from _pieces(place, _argument_kind(key), f"{call.name} {key}"[:LONGEST_LABEL], path, text)
-            else:
-                short.append(f"{key}={text}")
+        fields = fields_of(call.arguments)
+        file = file_of(fields)
+        self._calls[call.id] = (call.name, file)
+        long, short = texts_of_call(fields, file.path)
+        for text in long:
+            label = f"{call.name} {text.key}"[:LONGEST_LABEL]
+            yield from _pieces(place, KINDS[text.kind], label, File(text.path), text.text)
         if short:
-            text = f"{call.name} {' '.join(short)}"
-            yield Chunk(place.at, ChunkKind.CALL, call.name, path, 0, text, place.part)
+            said = f"{call.name} {' '.join(short)}"
+            yield Chunk(place.at, ChunkKind.CALL, call.name, file.path, 0, said, place.part)
+
+
+def pieces_said(message: Message) -> list[str]:
+    """Return the text parts of a message as chunks; calls and results are left out."""
+    parts = [(index, part.text) for index, part in enumerate(message.parts) if isinstance(part, Text)]
+    return [chunk.text for index, text in parts for chunk in _speech(_Place(0, index), message.role, text)]
 
 
 def _speech(place: _Place, role: Role, text: str) -> Iterator[Chunk]:
     kind = ChunkKind.ASSISTANT if role is Role.ASSISTANT else ChunkKind.USER
-    yield from _pieces(place, kind, role.value, "", text)
+    yield from _pieces(place, kind, role.value, File(""), text)
 
 
-def _argument_kind(key: str) -> ChunkKind:
-    if key in REPLACED_KEYS:
-        return ChunkKind.REPLACED
-    return ChunkKind.WRITTEN if key in WRITTEN_KEYS else ChunkKind.CALL
+def plain_lines(text: str, unnumbered: int = 1) -> tuple[list[str], int]:
+    """Return the lines without colours and line numbers, as they are in the file, and the number of the first line.
 
-
-def _is_path(value: Json) -> TypeGuard[str]:
-    return isinstance(value, str) and len(value) <= LONGEST_PATH and "\n" not in value
-
-
-def plain_lines(text: str) -> tuple[list[str], int]:
-    """The lines as they stand in the file, and the number of the first: colours and line numbers taken off.
-
-    Numbers that do not count up by one are no line numbers: times, matches of a search, columns of a table.
+    Numbers that do not count up by one are not line numbers: times, search matches, table columns. Lines without
+    numbers begin at `unnumbered`.
     """
     lines = _without_colours(text).split("\n")
     begun = _NUMBERED.match(lines[0])
     if begun is None:
-        return lines, 1
+        return lines, unnumbered
     first = int(begun[1])
     starts = [_after_number(line, number) for number, line in enumerate(lines, first)]
     numbered = [line[start:] for line, start in zip(lines, starts, strict=True) if start]
     if len(numbered) < 2 or 2 * len(numbered) < len(lines):
-        return lines, 1
-    # "12: x" is a number, a colon and a space where every line has that space; else it belongs to the line.
+        return lines, unnumbered
+    # In "12: x" the space belongs to the number only if every line has it; otherwise it belongs to the line.
     spaced = begun[2] in ":|" and all(rest.startswith(" ") for rest in numbered if rest)
     return [line[start + (1 if spaced and start else 0) :] for line, start in zip(lines, starts, strict=True)], first
 
@@ -153,17 +138,20 @@ def _without_colours(text: str) -> str:
 
 
 def _after_number(line: str, number: int) -> int:
-    """Where the line begins that bears this number; 0 if it bears none or another."""
+    """Return where the text after this line number begins; 0 if the line has no number or another one."""
     found = _NUMBERED.match(line)
     return found.end() if found and int(found[1]) == number else 0
 
 
-def _pieces(place: _Place, kind: ChunkKind, label: str, path: str, text: str) -> Iterator[Chunk]:
+def _pieces(place: _Place, kind: ChunkKind, label: str, file: File, text: str) -> Iterator[Chunk]:
     if not text or text.isspace():
         return
     text = text[:LONGEST_TEXT]
-    # Only tools number lines: what people and models write "1:" before is theirs.
-    lines, first = plain_lines(text) if kind is ChunkKind.RESULT else (_without_colours(text).split("\n"), 1)
+    # Only tools number lines: a "1:" written by people or models is part of the text.
+    lines, first = (
+        plain_lines(text, file.first_line) if kind is ChunkKind.RESULT else (_without_colours(text).split("\n"), 1)
+    )
+    path = file.path
     is_said = kind in (ChunkKind.USER, ChunkKind.ASSISTANT)
     most_lines = MOST_LINES_SAID if is_said else MOST_LINES
     most_characters = MOST_CHARACTERS_SAID if is_said else MOST_CHARACTERS

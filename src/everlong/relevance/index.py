@@ -1,68 +1,72 @@
-"""An index over the chunks of a conversation that grows with each message, and its ranking.
+"""A growing index of the chunks of a conversation, with a ranking.
 
-Adding a message costs that message. Words are kept as they stand in the text with the chunks they stand
-in; which terms a word is found by is worked out once for each different word, when first asked.
+Adding a message costs work only for that message. Words are indexed as they are in the text.
 """
 
 import math
 import re
 from array import array
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from typing import TypeAlias
 
-from everlong.core import Message
+from everlong.core import Message, Ref, message_ref
 from everlong.relevance.chunks import Chunk, Chunker, ChunkKind
+from everlong.relevance.postings import Postings, Standing
 from everlong.relevance.sessions import Sessions, Speaker, speaker_of
-from everlong.relevance.terms import terms_of, words_of
+from everlong.relevance.terms import words_of
 
-__all__ = ["Index", "names_in"]
+__all__ = ["Index", "Likeness", "names_in"]
 
 SHORTEST, LONGEST = 4, 60
-LONGEST_WORD = 160  # characters; what is longer is encoded data, and slow to look through
+LONGEST_WORD = 160  # characters; longer words are encoded data and slow to search
+REMEMBERED = 4_096  # words in the cache of names
 
 _CANDIDATE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{3,}")
+_PATH = re.compile(r"[A-Za-z0-9]/[A-Za-z0-9_]")
 _NAME = re.compile(
-    r".*[A-Za-z0-9]/[A-Za-z0-9_].*"  # a path
-    r"|[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9_]*"  # camelCase
-    r"|[A-Za-z0-9]*[A-Za-z][A-Za-z0-9]*(?:_[A-Za-z0-9]+)+"  # snake_case
-    r"|[A-Za-z]+-[A-Za-z-]*[0-9]+"  # a ticket
-    r"|[A-Za-z_][A-Za-z0-9_-]*\.[a-z]{1,4}"  # a file
-    r"|(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40}"  # a hash
+    r"[0-9]*+[A-Za-z][A-Za-z0-9]*+(?:_[A-Za-z0-9]++)++"  # snake_case
+    r"|[A-Z]*+[a-z0-9]++[A-Z][A-Za-z0-9_]*+"  # camelCase
+    r"|(?=[a-f]*+[0-9])(?=[0-9]*+[a-f])[0-9a-f]{7,40}"  # a hash
+    r"|[A-Za-z]++-[A-Za-z-]*+[0-9]++"  # a ticket
+    r"|[A-Za-z_][A-Za-z0-9_-]*+\.[a-z]{1,4}"  # a file
 )
-#: What a search puts between a file and a line beside a match. Example: app.py-42-
+#: The line number that grep adds to the file name in context lines. Example: app.py-42-
 _LINE_NUMBER = re.compile(r"(?<=\.)([A-Za-z]{1,5})-[0-9]+$")
 
 
 def names_in(text: str) -> list[str]:
-    """Every name once, in order. Example: "fix readFile in src/app.py (a1b2c3d)" -> [readFile, src/app.py, a1b2c3d]"""
-    words = dict.fromkeys(_CANDIDATE.findall(text))
-    return list(dict.fromkeys(name for word in words if len(word) <= LONGEST_WORD for name in _names(word)))
+    """Return every name once, in order.
+
+    Example: "fix readFile in src/app.py (a1b2c3d)" -> [readFile, src/app.py, a1b2c3d]
+    """
+    names: dict[str, None] = {}
+    for word in dict.fromkeys(_CANDIDATE.findall(text)):
+        if word[1:].islower() and word.isalpha():
+            continue  # a plain word
+        if len(word) <= LONGEST_WORD:
+            for name in _names(word):
+                names[name] = None
+    return list(names)
 
 
-@lru_cache(maxsize=100_000)
+@lru_cache(maxsize=REMEMBERED)
 def _names(word: str) -> tuple[str, ...]:
-    """The word as a name, or the names between its dots; () for a plain word or number."""
-    whole = _LINE_NUMBER.sub(r"\1", word.rstrip("./-"))
-    names = [whole] if _NAME.fullmatch(whole) else [piece for piece in whole.split(".") if _NAME.fullmatch(piece)]
-    return tuple(name for name in names if SHORTEST <= len(name) <= LONGEST)
+    """Return the word if it is a name, otherwise the names between its dots; () for a plain word or number."""
+    whole = word.rstrip("./-")
+    dotted = "." in whole
+    if dotted and whole[-1].isdigit():
+        whole = _LINE_NUMBER.sub(r"\1", whole)
+    if ("/" in whole and _PATH.search(whole)) or _NAME.fullmatch(whole):
+        return (whole,) if SHORTEST <= len(whole) <= LONGEST else ()
+    if not dotted:
+        return ()
+    return tuple(piece for piece in whole.split(".") if SHORTEST <= len(piece) <= LONGEST and _NAME.fullmatch(piece))
 
 
-SATURATION = 1.2  # BM25's k1: how soon more of the same word says nothing new
-MOST_STANDINGS = 4_096  # terms; asked again at the next cut, they need not be looked up again
+SATURATION = 1.2  # BM25's k1: how soon further occurrences of a word stop counting
 SPOKEN = frozenset({ChunkKind.USER, ChunkKind.ASSISTANT})
-LENGTH_SHARE = 0.5  # BM25's b: how much a long chunk has to say to count as much
-
-
-@dataclass(frozen=True, slots=True)
-class _Standing:
-    """How often a term occurs, in which chunks, and how often in each. Arrays, since many are kept."""
-
-    total: int
-    chunks: "array[int]"
-    counts: "array[float]"
+LENGTH_SHARE = 0.5  # BM25's b: how strongly long chunks are penalised
 
 
 class Index:
@@ -72,38 +76,32 @@ class Index:
         self.chunks: list[Chunk] = []
         self.lengths = array("I")
         self.messages = 0
-        #: The message added last, None if there is none: who holds a history can tell whether this is its beginning.
+        #: The message added last, or None. With it, the owner of a history can check that the index belongs to it.
         self.last: Message | None = None
-        #: What readers count of a chunk, under the vocabulary they count by: a chunk never changes.
+        #: A cache for users of the index: the tokens of a chunk by vocabulary. Chunks never change.
         self.sizes: dict[tuple[str, int], int] = {}
-        #: Whether people only talked so far: no tool was called.
+        #: A function for the similarity in meaning of a question and the chunks, if there is one.
+        self.likeness: Likeness | None = None
+        #: Whether the conversation is only talk so far, without tool calls.
         self.is_talk = True
-        #: Who spoke so far, numbered; the speaker and the session of each chunk.
+        #: The number of each speaker so far; then the speaker and the session of each chunk.
         self.speakers: dict[Speaker, int] = {}
         self.spoken_by = array("I")
         self.sessions = array("I")
         self._session = Sessions()
         self._chunker = Chunker()
-        self._places: defaultdict[str, array[int]] = defaultdict(lambda: array("I"))
-        #: Words that are found by other terms than themselves, and by which.
-        self._words: list[str] = []
-        self._found_by: dict[str, list[tuple[int, float]]] = {}
-        self._unread: list[str] = []
+        self._postings = Postings()
         self._names: dict[int, list[str]] = {}
-        self._standings: dict[str, _Standing] = {}
+        self._refs: dict[int, Ref] = {}
         self._total_length = 0
 
     def add(self, message: Message) -> None:
         """Add the next message."""
-        places = self._places
-        known = len(places)
         session = self._session.of_next(message)
         speaker = self.speakers.setdefault(speaker_of(message), len(self.speakers))
         for chunk in self._chunker.chunks(self.messages, message):
             words = words_of(chunk.text)
-            number = len(self.chunks)
-            for word in words:
-                places[word].append(number)
+            self._postings.add(words)
             self.chunks.append(chunk)
             self.is_talk = self.is_talk and chunk.kind in SPOKEN
             self.lengths.append(len(words))
@@ -112,8 +110,12 @@ class Index:
             self._total_length += len(words)
         self.messages += 1
         self.last = message
-        if len(places) > known:
-            self._unread.extend(islice(reversed(places), len(places) - known))  # a dict keeps its order
+
+    def empty_copy(self) -> "Index":
+        """Return an empty index with the same `likeness`."""
+        index = Index()
+        index.likeness = self.likeness
+        return index
 
     def extend(self, messages: Iterable[Message]) -> None:
         """Add several messages."""
@@ -121,24 +123,45 @@ class Index:
             self.add(message)
 
     def names(self, number: int) -> list[str]:
-        """The names in a chunk, its file first; computed at the first call."""
+        """Return the names in a chunk, its file first. They are computed at the first call."""
         names = self._names.get(number)
         if names is None:
             chunk = self.chunks[number]
             names = self._names[number] = names_in(f"{chunk.path}\n{chunk.text}" if chunk.path else chunk.text)
         return names
 
-    def rank(self, query: Mapping[str, float]) -> list[float]:
-        """The BM25 score of every chunk for a query of weighted terms.
+    def ref(self, at: int, message: Message) -> Ref:
+        """Return the reference of the message at this index of the history. It is computed at the first call."""
+        ref = self._refs.get(at) if at < self.messages else None
+        if ref is None:
+            ref = message_ref(message)
+            if at < self.messages:
+                self._refs[at] = ref
+        return ref
 
-        The weight of a term that a chunk's word carries counts as that many occurrences.
+    def holding(self, text: str) -> list[int]:
+        """Return the chunks that contain a word or phrase literally, oldest first."""
+        words = words_of(text)
+        if not words:
+            return []
+        rarest = min(dict.fromkeys(words), key=self._postings.count)
+        return [number for number in self._postings.chunks_with(rarest) if text in self.chunks[number].text]
+
+    def may_match(self, query: Mapping[str, float]) -> Callable[[str], bool]:
+        """Return a fast function that says whether a word may match a term of the query."""
+        return self._postings.may_match(query)
+
+    def rank(self, query: Mapping[str, float]) -> list[float]:
+        """Return the BM25 score of every chunk for a query of weighted terms.
+
+        If a word matches a term with a weight, each occurrence of the word counts that many times.
         """
         places = range(len(self.chunks))
-        # A term that stands in nearly every chunk tells none of them apart, and costs the most.
+        # A term that occurs more often than there are chunks distinguishes none of them, and costs the most.
         return self._ranked(query, places, self.lengths, most=len(places))
 
     def rank_groups(self, query: Mapping[str, float], groups: Sequence[int]) -> list[float]:
-        """The same for groups of chunks, each read as one text; `groups` has the group of each chunk, from 0."""
+        """Return the same for groups of chunks, each as one text. `groups` has the group of each chunk, from 0."""
         lengths = [0] * (max(groups, default=-1) + 1)
         for group, length in zip(groups, self.lengths, strict=True):
             lengths[group] += length
@@ -147,59 +170,30 @@ class Index:
     def _ranked(
         self, query: Mapping[str, float], text_of: Sequence[int], lengths: Sequence[int], *, most: int
     ) -> list[float]:
-        """BM25 over texts; `text_of` has the text of each chunk. A term standing more often than `most` is skipped."""
-        self._learn_terms()
+        """Return BM25 scores of texts; `text_of` maps chunks to texts. Terms with more than `most` hits are skipped."""
         scores = [0.0] * len(lengths)
         average = max(1.0, self._total_length / max(1, len(scores)))
         floor = SATURATION * (1 - LENGTH_SHARE)
         slope = SATURATION * LENGTH_SHARE / average
-        for term, weight in query.items():
-            standing = self._standing(term)
-            if not standing.chunks or standing.total > most:
+        slopes = [slope * length for length in lengths]
+        for weight, standing in zip(query.values(), self._postings.standings(query, most), strict=True):
+            if standing is None:
                 continue
-            texts, counts = standing.chunks, standing.counts
-            if not isinstance(text_of, range):
-                texts, counts = _by_text(standing, text_of)
-            rarity = weight * math.log(1 + (len(scores) - len(texts) + 0.5) / (len(texts) + 0.5)) * (SATURATION + 1)
-            for text, count in zip(texts, counts, strict=True):
-                scores[text] += rarity * count / (count + floor + slope * lengths[text])
+            standing = standing if isinstance(text_of, range) else _by_text(standing, text_of)
+            rarity = len(scores) - standing.length + 0.5
+            rarity = weight * math.log(1 + rarity / (standing.length + 0.5)) * (SATURATION + 1)
+            for text, count in zip(standing.chunks, standing.counts, strict=True):
+                scores[text] += rarity * count / (count + floor + slopes[text])
         return scores
 
-    def _standing(self, term: str) -> _Standing:
-        """The chunks that have a term; computed again only when one of its words came since."""
-        words = self._words_found_by(term)
-        total = sum(len(self._places[word]) for word, _ in words)
-        known = self._standings.get(term)
-        if known is not None and known.total == total:
-            return known
-        counts: dict[int, float] = {}
-        for word, share in words:
-            for chunk in self._places[word]:
-                counts[chunk] = counts.get(chunk, 0.0) + share
-        if len(self._standings) >= MOST_STANDINGS:
-            self._standings.clear()
-        self._standings[term] = standing = _Standing(total, array("I", counts), array("f", counts.values()))
-        return standing
 
-    def _words_found_by(self, term: str) -> list[tuple[str, float]]:
-        words = [(self._words[number], weight) for number, weight in self._found_by.get(term, ())]
-        return [*words, (term, 1.0)] if term in self._places and terms_of(term) == ((term, 1.0),) else words
-
-    def _learn_terms(self) -> None:
-        """Note the terms of the words that came since; a word that is its own term needs no note."""
-        for word in self._unread:
-            terms = terms_of(word)
-            if terms and terms != ((word, 1.0),):
-                number = len(self._words)
-                self._words.append(word)
-                for term, weight in terms:
-                    self._found_by.setdefault(term, []).append((number, weight))
-        self._unread.clear()
+#: Returns the similarity in meaning (0 to 1) of each chunk of an index to a question; empty if unknown.
+Likeness: TypeAlias = Callable[[Index, str], Sequence[float]]
 
 
-def _by_text(standing: _Standing, text_of: Sequence[int]) -> "tuple[array[int], array[float]]":
-    """The same for texts of several chunks each."""
+def _by_text(standing: Standing, text_of: Sequence[int]) -> Standing:
+    """Return the occurrences by text instead of by chunk."""
     counts: dict[int, float] = {}
     for chunk, share in zip(standing.chunks, standing.counts, strict=True):
         counts[text_of[chunk]] = counts.get(text_of[chunk], 0.0) + share
-    return array("I", counts), array("f", counts.values())
+    return Standing(counts, counts.values(), len(counts))

@@ -1,8 +1,8 @@
-"""Text to words, words to the terms by which they are found, the language of a text, and a text in a language.
+"""Split texts into words and words into search terms; detect a text's language, and choose a text by language.
 
-A word is an identifier, a number, or a run of letters of any script; Chinese, which writes no spaces, gives its
-characters and each pair of neighbours. A word is found by its terms: `sessionManager` by itself (heavily), by `session`
-and by `manager`. Everything that searches or selects uses `words_of` and `terms_of`.
+A word is an identifier, a number, or a run of letters of any script; Chinese has no spaces, so each character and each
+pair of neighbours is a word. A word is found by its terms: `sessionManager` by itself (with a high weight), by
+`session` and by `manager`. Everything that searches or selects uses `words_of` and `terms_of`.
 """
 
 import re
@@ -13,11 +13,12 @@ __all__ = ["COMPOUND_WEIGHT", "STOP_WORDS", "in_language", "language_of", "stem"
 
 COMPOUND_WEIGHT = 2.5  # a whole compound identifier says more than its parts
 SINGLE_CHARACTER_WEIGHT = 0.5  # one Chinese character or digit says less than a pair
-LONGEST_STEM = 5  # letters; words that begin alike mostly belong together
+LONGEST_STEM = 5  # letters; words with the same beginning are mostly related
+LONGEST_ENDING = 4  # letters
 LONGEST_WORD = 80  # characters; longer runs are encoded data
 LOOKED_AT = 2_000  # characters of each text
 FALLBACK_LANGUAGE = "en"
-KANA_SHARE = 4  # Chinese characters to one kana: below that it is Japanese, which we do not write
+KANA_SHARE = 4  # Chinese characters per kana; a text with fewer is Japanese, which we do not write
 
 T = TypeVar("T")
 
@@ -44,7 +45,7 @@ STOP_WORDS = frozenset(ENGLISH_STOP_WORDS.split()) | frozenset(CHINESE_STOP_WORD
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text, in order, repeats included.
+    """Return the words of a text, with repeats: ASCII words, then other words, then Chinese pairs and characters.
 
     Example: "read_file 上下文 42" -> ["read_file", "42", "上下", "下文", "上", "下", "文"]
     """
@@ -56,9 +57,9 @@ def words_of(text: str) -> list[str]:
 
 
 def terms_of(word: str) -> tuple[tuple[str, float], ...]:
-    """The terms by which a word is found, with their weights; () for a word without meaning.
+    """Return the terms that find a word, with their weights; () for stop words and data.
 
-    Example: "readFile" -> (("readfile", 2.5), ("read", 1.0), ("file", 1.0))
+    Example: "readFile" -> (("readfile", 2.5), ("read", 1.0), ("fil", 1.0))
     """
     lower = word.lower()
     if lower in STOP_WORDS or len(word) > LONGEST_WORD or not lower.strip("_"):
@@ -74,17 +75,21 @@ def terms_of(word: str) -> tuple[tuple[str, float], ...]:
 
 
 def stem(word: str) -> str:
-    """A word without its English ending, at most five letters: `retries` finds `retry`, `donation` `donate`.
+    """Return at most five letters of a word, without its English ending: `retries` finds `retry`.
 
     Example: "sessions" -> "sessi"
     """
     if len(word) < 4 or not (word.isalpha() and word.isascii()):
         return word
-    return _ENDING.sub("", word)[:LONGEST_STEM]
+    # A long word is cut to its first letters anyway, whatever its ending is.
+    return (word if len(word) >= LONGEST_STEM + LONGEST_ENDING else _ENDING.sub("", word))[:LONGEST_STEM]
 
 
 def language_of(texts: Iterable[str]) -> str:
-    """Chinese ("zh") if there are more of its characters than Latin words, else "en". Example: ["修复 bug"] -> "zh" """
+    """Return "zh" if the texts have more Chinese characters than Latin words, otherwise "en".
+
+    Example: ["修复 bug"] -> "zh"
+    """
     chinese = latin = kana = 0
     for text in texts:
         chinese += len(_CHINESE.findall(text[:LOOKED_AT]))
@@ -94,5 +99,5 @@ def language_of(texts: Iterable[str]) -> str:
 
 
 def in_language(texts: Mapping[str, T], language: str) -> T:
-    """The text of a table by language; the English one if the table does not have the language."""
+    """Return the text for a language; the English one if there is none."""
     return texts.get(language, texts[FALLBACK_LANGUAGE])

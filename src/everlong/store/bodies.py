@@ -19,20 +19,24 @@ from everlong.core import (
     Entry,
     Event,
     EventKind,
+    Figures,
+    Gone,
     Json,
     JsonObject,
     Message,
     Point,
     Recalled,
     Ref,
+    Removal,
+    Restoration,
     ToolResult,
     Withdrawal,
     bytes_of,
     decode,
     encode,
+    message_ref,
     original_in,
     part_ref,
-    ref_of,
 )
 from everlong.errors import StoreError, WireError
 
@@ -57,12 +61,13 @@ __all__ = [
 
 LARGE = 2_048  # characters from which a text is stored apart, once for all entries that contain it
 
-#: Stands in a body where a large text was. A quote inside any JSON string is escaped, so no text can look like this.
+#: Marks the place of a large text in a body. Quotes inside a JSON string are escaped, so no text can look like this.
 _LARGE_TEXT = re.compile(r'\{"@text":"([0-9a-f]{64})"\}')
 
 
 #: The other fields of a point; empty ones are not stored.
 _POINT_FIELDS = ("tokens_before", "tokens_after", "reason", "focus", "model", "limit", "account")
+_FIGURES = ("messages", "kept", "shortened", "before", "after")
 
 
 class EntryKind(IntEnum):
@@ -72,6 +77,9 @@ class EntryKind(IntEnum):
     POINT = 1
     WITHDRAWAL = 2
     RECALLED = 3
+    REMOVAL = 4
+    RESTORATION = 5
+    GONE = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +92,7 @@ class Body:
 
 
 def kind_of(entry: Entry) -> EntryKind:
-    """The kind of an entry."""
+    """Return the kind of an entry."""
     match entry:
         case Message():
             return EntryKind.MESSAGE
@@ -94,12 +102,18 @@ def kind_of(entry: Entry) -> EntryKind:
             return EntryKind.WITHDRAWAL
         case Recalled():
             return EntryKind.RECALLED
+        case Removal():
+            return EntryKind.REMOVAL
+        case Restoration():
+            return EntryKind.RESTORATION
+        case Gone():
+            return EntryKind.GONE
         case _:
             assert_never(entry)
 
 
 def encode_entry(entry: Entry) -> str:
-    """The entry as one line of JSON, whole. Equal entries give equal lines."""
+    """Return the entry as one line of JSON. Equal entries give equal lines."""
     match entry:
         case Message():
             return encode(entry)
@@ -109,6 +123,12 @@ def encode_entry(entry: Entry) -> str:
             return _json({"point": point})
         case Recalled(before, message):
             return _json({"before": before, "message": json.loads(encode(message))})
+        case Removal(orders):
+            return _json({"orders": list(orders)})
+        case Restoration(removal):
+            return _json({"removal": removal})
+        case Gone():
+            return "{}"
         case _:
             assert_never(entry)
 
@@ -126,12 +146,18 @@ def decode_entry(kind: int, text: str) -> Entry:
             case EntryKind.RECALLED:
                 fields = json.loads(text)
                 return Recalled(int(fields["before"]), decode(_json(fields["message"])))
+            case EntryKind.REMOVAL:
+                return Removal(tuple(map(int, json.loads(text)["orders"])))
+            case EntryKind.RESTORATION:
+                return Restoration(int(json.loads(text)["removal"]))
+            case EntryKind.GONE:
+                return Gone()
     except (WireError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise StoreError("a stored entry cannot be read") from error  # the error may quote what was said
+        raise StoreError("a stored entry cannot be read") from error  # not its text, which may quote the conversation
 
 
 def body_of(entry: Entry) -> Body:
-    """The entry as it is stored, its large texts apart.
+    """Return the entry as it is stored, with its large texts apart.
 
     Example: a tool result of 1 MB -> its JSON with {"@text":"<hash>"} in place of the text, and the text by its hash
     """
@@ -143,12 +169,12 @@ def body_of(entry: Entry) -> Body:
 
 
 def large_texts_in(text: str) -> list[str]:
-    """The names of the large texts that a stored body lacks."""
+    """Return the names of the large texts that were taken out of a stored body."""
     return _LARGE_TEXT.findall(text)
 
 
 def entry_of(kind: int, text: str, large: Mapping[str, str]) -> Entry:
-    """The entry of a stored body, its large texts put back."""
+    """Return the entry of a stored body with its large texts put back."""
 
     def put_back(name: re.Match[str]) -> str:
         if name[1] not in large:
@@ -164,7 +190,7 @@ def refs_of(entry: Entry) -> frozenset[Ref]:
 
 
 def original_of(entry: Entry, ref: str) -> bytes | None:
-    """The bytes in this entry that the reference names; None if it names none."""
+    """Return the bytes in this entry that the reference names; None if it names nothing here."""
     for message in _messages_in(entry):
         for part in range(max(1, len(message.parts))):
             content = original_in(message, part, ref)
@@ -174,7 +200,7 @@ def original_of(entry: Entry, ref: str) -> bytes | None:
 
 
 def text_of_bytes(data: bytes) -> str:
-    """The text that `core.bytes_of` turned into these bytes."""
+    """Return the text that `core.bytes_of` turned into these bytes."""
     return data.decode("utf-8", "surrogatepass")
 
 
@@ -190,14 +216,14 @@ def _messages_in(entry: Entry) -> tuple[Message, ...]:
             return summary
         case Recalled(message=message):
             return (message,)
-        case Withdrawal():
+        case Withdrawal() | Removal() | Restoration() | Gone():
             return ()
         case _:
             assert_never(entry)
 
 
 def _refs_of_message(message: Message) -> Iterable[Ref]:
-    yield ref_of(encode(message))
+    yield message_ref(message)
     for part in message.parts:
         yield part_ref(part)
         if isinstance(part, ToolResult) and len(part.content) > 1:
@@ -228,6 +254,8 @@ def _point_out(point: Point) -> JsonObject:
         fields["edits"] = [
             {name: value for name, value in asdict(edit).items() if value is not None} for edit in point.edits
         ]
+    if point.figures is not None:
+        fields["figures"] = asdict(point.figures)
     return fields
 
 
@@ -236,8 +264,14 @@ def _point_in(fields: dict[str, Any]) -> Point:
         boundary=int(fields["boundary"]),
         summary=tuple(decode(_json(message)) for message in fields["summary"]),
         edits=tuple(Edit(**{**edit, "action": Action(edit["action"])}) for edit in fields.get("edits", ())),
+        figures=_figures_in(fields.get("figures")),
         **{name: fields[name] for name in _POINT_FIELDS if name in fields},
     )
+
+
+def _figures_in(fields: dict[str, Any] | None) -> Figures | None:
+    """The figures of a point; fields of later versions are ignored."""
+    return None if fields is None else Figures(**{name: int(fields[name]) for name in _FIGURES if name in fields})
 
 
 def event_fields(event: Event) -> JsonObject:

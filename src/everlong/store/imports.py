@@ -1,28 +1,27 @@
-"""Import conversations of other programs into a store, with their ids, times and compactions.
+"""Import conversations into a store, with their ids, times and compactions: of other programs, and our own exports.
 
-An import may be repeated: a message is recognised by the id its program gave it, else by its content and how often that
-came before, so a file that has grown adds only what is new. Nothing in the store changes: where a file differs from the
-thread that came from it, it continues in a branch.
+An import may be repeated: a message is recognised by the id that its program gave it, else by its content and how often
+that occurred before. So a file that has grown adds only what is new. Nothing in the store changes: if a file differs
+from the thread that it became, it continues in a branch. Threads of other owners are never touched. Our own exports are
+imported without loss: every row with its time, the pins, the settings, and the parent of a branch.
 """
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from itertools import count, takewhile
+from datetime import datetime
+from itertools import count, groupby, takewhile
 
-from everlong.core import Entry, Message, Point, message_ref, ref_of
-from everlong.engine import Threads, text_title
+from everlong.core import Entry, Gone, JsonObject, JsonText, Message, Point, Recalled, Withdrawal
+from everlong.engine import Threads
 from everlong.errors import NoThread
-from everlong.store.rules import as_utc
+from everlong.store.sessions import HIDING, Session
 from everlong.summarize import foreign_account
-from everlong.wire import Document, marks_of, read_all, summary_text, user_texts
+from everlong.wire import summary_text
 
-__all__ = ["Imported", "Session", "branch_id", "import_session", "sessions_in"]
+__all__ = ["Imported", "branch_id", "import_session"]
 
-AT_ONCE = 200  # rows of one append
-NO_TIME = datetime(1970, 1, 2, tzinfo=UTC)  # programs that must write a time and know none write the start of 1970
+AT_ONCE = 200  # rows per append
 
 Progress = Callable[[int], object]
 
@@ -32,29 +31,8 @@ def _silent(_rows: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
-    """A conversation as it will be stored. A point among its entries covers the entries before it."""
-
-    id: str
-    title: str = ""
-    archived: bool = False
-    format: str = ""
-    model: str = ""
-    #: When it began and when it changed last; None if nothing says so.
-    began: datetime | None = None
-    changed: datetime | None = None
-    entries: tuple[tuple[str, Message | Point], ...] = ()
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def messages(self) -> list[tuple[str, Message]]:
-        """The messages alone, with their names."""
-        return [(name, entry) for name, entry in self.entries if isinstance(entry, Message)]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Imported:
-    """The result of an import: a new thread, a branch, or a known thread and what was added to it."""
+    """The result of an import: a new thread, a branch, or an existing thread and what was added to it."""
 
     thread: str
     title: str
@@ -65,79 +43,6 @@ class Imported:
     known: int = 0
 
 
-# Reading
-
-
-def sessions_in(data: bytes, file_name: str, modified: datetime | None = None) -> tuple[Session, ...]:
-    """Read every conversation in a file; those without a name of their own are named after the file.
-
-    One that has no times is as old as the file, which was `modified` then.
-    """
-    documents = read_all(data)
-    sessions: list[Session] = []
-    for number, document in enumerate(documents, start=1):
-        fallback = file_name if len(documents) == 1 else f"{file_name}#{number}"
-        sessions.append(_session(document, fallback, modified))
-        archived = enumerate(marks_of(document).archived(document), start=1)
-        sessions += [replace(_session(each, f"{fallback}/{at}", modified), archived=True) for at, each in archived]
-    return tuple(sessions)
-
-
-def _session(document: Document, fallback: str, modified: datetime | None) -> Session:
-    marks = marks_of(document)
-    times = list(_times(document)) or ([modified] if modified else [])
-    return Session(
-        id=marks.session_id(document) or fallback,
-        title=text_title(marks.title(document)) or next(filter(None, map(text_title, user_texts(document))), ""),
-        format=document.fmt,
-        model=document.model,
-        began=min(times, default=None),
-        changed=max(times, default=None),
-        entries=tuple(_entries(document)),
-        warnings=document.warnings,
-    )
-
-
-def _times(document: Document) -> Iterator[datetime]:
-    """Every time that the file gives for the conversation; one without a zone is local time."""
-    marks = marks_of(document)
-    told = (marks.began(document), marks.changed(document), *(message.time for message in document.messages))
-    for time in filter(None, told):
-        with suppress(OverflowError, ValueError, OSError):  # the first and last days of the calendar
-            if as_utc(time) > NO_TIME:
-                yield as_utc(time)
-
-
-def _entries(document: Document) -> Iterator[tuple[str, Message | Point]]:
-    """The messages and, where the program compacted, points with its summary; each with a name of its own."""
-    marks, messages, boundaries = marks_of(document), document.messages, set(document.boundaries)
-    taken: set[str] = set()
-    after_summary = 0
-    for at, message in enumerate(messages):
-        if at in boundaries:
-            summary = tuple(takewhile(lambda each: marks.is_summary(each, document), messages[at:]))
-            after_summary = max(after_summary, at + len(summary))
-            name = next(filter(None, map(marks.message_id, summary)), "")
-            tokens = max(map(marks.covered_tokens, summary), default=0)
-            point = Point(boundary=0, summary=summary, tokens_before=tokens, reason=f"by {document.fmt}")
-            yield _unique(name or f"point-{ref_of(str((at, summary)))}", taken), point
-        if at >= after_summary:
-            yield _unique(marks.message_id(message) or message_ref(message), taken), message
-    if len(messages) in boundaries:
-        yield _unique(f"point-{len(messages)}", taken), Point(boundary=0, summary=(), reason=f"by {document.fmt}")
-
-
-def _unique(name: str, taken: set[str]) -> str:
-    """The name, numbered from its second use on: the same conversation gives the same names."""
-    numbered = (name if turn == 1 else f"{name}#{turn}" for turn in count(1))
-    free = next(each for each in numbered if each not in taken)
-    taken.add(free)
-    return free
-
-
-# Storing
-
-
 @dataclass(slots=True)
 class _KnownThread:
     """A thread of the store, to be compared with a session."""
@@ -146,61 +51,85 @@ class _KnownThread:
     length: int
     messages: list[tuple[str, Message]]
     orders: dict[str, int]
+    #: The names of rows that were deleted here. They stay deleted, even if a file still has them.
+    gone: set[str]
 
     def shared(self, messages: Sequence[tuple[str, Message]]) -> int:
         """How many leading messages are the same, in name and content."""
-        pairs = zip(self.messages, messages, strict=False)
+        pairs = zip(self.messages, self._left(messages), strict=False)
         return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     def continued_by(self, messages: Sequence[tuple[str, Message]]) -> bool:
         """Whether one of the two continues the other."""
-        return not self.messages or self.shared(messages) == min(len(self.messages), len(messages)) > 0
+        left = self._left(messages)
+        return not self.messages or self.shared(left) == min(len(self.messages), len(left)) > 0
+
+    def _left(self, messages: Sequence[tuple[str, Message]]) -> Sequence[tuple[str, Message]]:
+        return [pair for pair in messages if pair[0] not in self.gone] if self.gone else messages
 
 
 def import_session(store: Threads, session: Session, *, owner: str = "", progress: Progress = _silent) -> Imported:
-    """Store a session: as a new thread, as new rows of a known one, or as a branch of it."""
-    threads = list(_threads_from(store, session.id))
+    """Store a session as a new thread, as new rows of an existing one, or as a branch of it."""
+    threads, number = _threads_from(store, session.id, owner)
     known = next((each for each in threads if each.continued_by(session.messages)), None)
     new, branch_of = known is None, ""
     if known is None:
-        known, branch_of = _begin(store, session, threads, owner)
-    rows = _missing(session, known)
-    for start in range(0, len(rows), AT_ONCE):
-        batch = rows[start : start + AT_ONCE]
-        store.append(known.thread, [entry for _, entry in batch], ids=[name for name, _ in batch], at=session.changed)
+        known, branch_of = _begin(store, session, threads, branch_id(session.id, number), owner)
+    rows = _missing_rows(session, known) if session.exact else _missing(session, known)
+    for at, batch in _batches(rows, session):
+        store.append(known.thread, [entry for _, entry in batch], ids=[name for name, _ in batch], at=at)
         progress(len(batch))
+    if new and session.exact:
+        _finish(store, session, known)
     points = sum(isinstance(entry, Point) for _, entry in rows)
     return Imported(
         thread=known.thread,
         title=session.title,
         new=new,
         branch_of=branch_of,
-        messages=len(rows) - points,
+        messages=sum(isinstance(entry, Message) for _, entry in rows),
         points=points,
         known=len(session.entries) - len(rows),
     )
 
 
-def _threads_from(store: Threads, name: str) -> Iterator[_KnownThread]:
-    """The thread that a session became, and its branches from later imports."""
+def _batches(
+    rows: Sequence[tuple[str, Entry]], session: Session
+) -> Iterator[tuple[datetime | None, Sequence[tuple[str, Entry]]]]:
+    """Return the rows to append together, and their time; rows of our own exports keep their times."""
+    if session.exact:
+        times = {name: time for (name, _), time in zip(session.entries, session.times, strict=True)}
+        for time, group in groupby(rows, key=lambda row: times[row[0]]):
+            yield time, list(group)
+        return
+    for start in range(0, len(rows), AT_ONCE):
+        yield session.changed, rows[start : start + AT_ONCE]
+
+
+def _threads_from(store: Threads, name: str, owner: str) -> tuple[list[_KnownThread], int]:
+    """Return the owner's threads that earlier imports of a session made, and the next free branch number."""
+    found: list[_KnownThread] = []
     for number in count(1):
         known = next((thread for thread in _names(name, number) if _exists(store, thread)), None)
         if known is None:
-            return
-        yield _read_thread(store, known)
+            return found, number
+        if store.thread(known).owner == owner:
+            found.append(_read_thread(store, known))
+    raise AssertionError("count() never ends")
 
 
 def _names(name: str, number: int) -> tuple[str, ...]:
-    """How the thread of a session, or its branch of that number, may be called.
+    """Return the possible ids of a session's thread, or of its branch with that number.
 
-    A branch once had the number behind the name. A name that begins with another's is hard to tell from it.
+    Earlier versions put the number of a branch after the name. Such an id begins with its parent's, which is easy to
+    confuse.
     """
     return (name,) if number == 1 else (branch_id(name, number), f"{name}~{number}")
 
 
 def branch_id(name: str, number: int) -> str:
-    """The id of a branch. It does not begin with the id of its parent. Example: boats, 2 -> 2~boats"""
-    return f"{number}~{name}"
+    """Return the id of a branch. It does not begin with the id of its parent. Example: boats, 2 -> 2~boats"""
+    return name if number == 1 else f"{number}~{name}"
 
 
 def _exists(store: Threads, thread: str) -> bool:
@@ -212,32 +141,70 @@ def _exists(store: Threads, thread: str) -> bool:
 
 
 def _read_thread(store: Threads, thread: str) -> _KnownThread:
-    known = _KnownThread(thread, 0, [], {})
+    known = _KnownThread(thread, 0, [], {}, set())
     for row in store.read(thread):
         known.length += 1
         known.orders[row.id] = row.order
         if isinstance(row.entry, Message):
             known.messages.append((row.id, row.entry))
+        elif isinstance(row.entry, Gone):
+            known.gone.add(row.id)
     return known
 
 
-def _begin(store: Threads, session: Session, threads: Sequence[_KnownThread], owner: str) -> tuple[_KnownThread, str]:
-    """Create a thread, or a branch off the thread that shares most with the session."""
-    thread = branch_id(session.id, len(threads) + 1) if threads else session.id
+def _begin(
+    store: Threads, session: Session, threads: Sequence[_KnownThread], thread: str, owner: str
+) -> tuple[_KnownThread, str]:
+    """Create a thread, or a branch of the thread that shares the most with the session."""
     nearest = max(threads, key=lambda each: each.shared(session.messages), default=None)
     shared = nearest.shared(session.messages) if nearest else 0
-    metadata = json.dumps({"format": session.format, **({"model": session.model} if session.model else {})})
-    branch_of = ""
-    if nearest is None or not shared:
+    branch_of, rows = "", 0
+    if nearest is not None and shared:
+        branch_of, rows = nearest.thread, nearest.orders[nearest.messages[shared - 1][0]] + 1
+    elif session.exact and _is_parent(store, session, owner):
+        branch_of, rows = session.parent
+    metadata = _metadata(session)
+    if not branch_of:
         store.create(thread, owner=owner, title=session.title, metadata=metadata, at=session.began)
     else:
-        branch_of = nearest.thread
-        order = nearest.orders[nearest.messages[shared - 1][0]] + 1
-        store.branch(branch_of, order, thread, title=session.title, at=session.began)
+        store.branch(branch_of, rows, thread, title=session.title, at=session.began)
         store.change(thread, metadata=metadata, at=session.began)
-    if session.archived:
-        store.change(thread, archived=True, at=session.began)
+    if session.archived or session.settings != "{}":
+        settings = session.settings if session.exact else None
+        store.change(thread, archived=session.archived, settings=settings, at=session.began)
     return _read_thread(store, thread), branch_of
+
+
+def _is_parent(store: Threads, session: Session, owner: str) -> bool:
+    """Return whether the parent thread of the session exists, with the rows that they share."""
+    parent, rows = session.parent
+    if not parent or not 0 < rows <= len(session.entries) or not _exists(store, parent):
+        return False
+    if store.thread(parent).owner != owner or store.thread(parent).length < rows:
+        return False
+    names = [name for name, _ in session.entries[:rows]]
+    return [row.id for row in store.read(parent, 0, rows)] == names
+
+
+def _metadata(session: Session) -> JsonText:
+    """Return the metadata of a thread, without the fields that would hide it."""
+    kept: JsonObject = {key: value for key, value in json.loads(session.metadata).items() if key not in HIDING}
+    if not session.exact:
+        kept |= {"format": session.format, **({"model": session.model} if session.model else {})}
+    return json.dumps(kept)
+
+
+def _finish(store: Threads, session: Session, known: _KnownThread) -> None:
+    """Restore the pins and the times of the thread."""
+    orders = _read_thread(store, known.thread).orders
+    names = [name for name, _ in session.entries]
+    for order, text in session.pins:
+        if order is None and text:
+            store.pin(known.thread, None, text)
+        elif order is not None and 0 <= order < len(names) and isinstance(session.entries[order][1], Message):
+            store.pin(known.thread, orders[names[order]])
+    if session.changed is not None:
+        store.change(known.thread, title=session.title, at=session.changed)
 
 
 def _missing(session: Session, known: _KnownThread) -> list[tuple[str, Entry]]:
@@ -260,3 +227,34 @@ def _missing(session: Session, known: _KnownThread) -> list[tuple[str, Entry]]:
             entry = replace(entry, boundary=boundary, account=foreign_account(text, boundary))
         added.append((name, entry))
     return added
+
+
+def _missing_rows(session: Session, known: _KnownThread) -> list[tuple[str, Entry]]:
+    """The rows of our own export that are not there yet. Their references are translated to the rows here."""
+    places: list[int] = []
+    added: list[tuple[str, Entry]] = []
+    for name, entry in session.entries:
+        if name in known.orders:
+            places.append(known.orders[name])
+        else:
+            places.append(known.length + len(added))
+            added.append((name, _placed(entry, places)))
+    return added
+
+
+def _placed(entry: Entry, places: Sequence[int]) -> Entry:
+    """Return the entry with this store's positions; `places` are the new positions of the file's rows so far."""
+
+    def before(position: int) -> int:
+        return places[position - 1] + 1 if position else 0
+
+    match entry:
+        case Point(boundary=boundary, edits=edits):
+            moved = tuple(replace(edit, at=places[edit.at]) for edit in edits)
+            return replace(entry, boundary=before(boundary), edits=moved)
+        case Withdrawal(point):
+            return Withdrawal(places[point])
+        case Recalled(before=position, message=message):
+            return Recalled(before(position), message)
+        case _:
+            return entry

@@ -1,4 +1,4 @@
-"""Files that a person names: read whole, never more than fits, and only if they end."""
+"""Files that a person names: read in full, up to a size limit, and only regular files."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ __all__ = ["LARGEST_CONFIG", "LARGEST_INPUT", "read_input"]
 MEGABYTE = 1_000_000
 LARGEST_INPUT = 512 * MEGABYTE  # bytes; a decoded conversation takes several times that
 LARGEST_CONFIG = 4 * MEGABYTE
-#: A pipe must not make us wait for a writer, and a terminal must not become ours.
+#: Flags for opening: a pipe must not make us wait for its writer, and a terminal must not become our own.
 READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -29,7 +29,7 @@ def read_input(path: Path, most: int = LARGEST_INPUT) -> bytes:
                 data = file.read(most + 1)
         finally:
             os.close(handle)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+    except (OSError, ValueError) as error:  # ValueError: a NUL byte in the name
         raise InputError(f"{path}: {_reason(error)}") from None
     if len(data) > most:
         raise InputError(f"{path}: larger than {most // MEGABYTE:,} MB; split it")

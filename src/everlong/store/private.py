@@ -1,8 +1,8 @@
-"""Files that tell of conversations: their owner alone can read and write them, whatever the umask, from the start.
+"""Files with conversations: from the start, only their owner can read and write them, whatever the umask is.
 
-A file is made with its mode (0600), a folder too (0700): there is no moment at which others could open it. One that is
-there already and open to others is closed to them, with a line in the log, if it is ours; files of other people stay
-as they are. A folder that somebody made for more than our files stays too: the files in it are closed.
+Files are created with mode 0600 and folders with 0700, so that others can never open them. An existing file or folder
+that others can open is made private if it is ours, with a line in the log; files of other people stay as they are. A
+folder that also has other files stays as it is: only our files in it are made private.
 """
 
 import errno
@@ -31,17 +31,17 @@ __all__ = [
 FILE, FOLDER = 0o600, 0o700
 OTHERS = 0o077
 OWN_FOLDER = "everlong"  # the name of our folder in the system's folders of data and settings
-TEMPORARY = ".tmp"  # ends the name of a file that is not complete yet
-#: What SQLite keeps beside a database. It gives these files the mode of the database.
+TEMPORARY = ".tmp"  # the suffix of a file that is not complete yet
+#: The files that SQLite keeps next to a database. SQLite gives them the mode of the database.
 BESIDE = ("-wal", "-shm", "-journal")
 
 logger = logging.getLogger("everlong.store")
-#: Closing any descriptor of a file drops the locks that SQLite holds on it, so nobody connects while one is made.
+#: Closing any descriptor of a file drops the locks that SQLite holds on it, so nobody may connect while a file is made.
 _making = threading.Lock()
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and the folders above it that are missing. One of our own that is open to others is closed."""
+    """Create a folder and its missing parents. If it is ours and open to others, it is made private."""
     with suppress(FileExistsError):
         try:
             path.mkdir(mode=FOLDER)
@@ -54,22 +54,22 @@ def make_folder(path: Path) -> None:
 
 
 def is_open_to_others(state: os.stat_result) -> bool:
-    """Whether it is ours and others may read or write it."""
+    """Whether the file is ours and others may read or write it."""
     return hasattr(os, "geteuid") and state.st_uid == os.geteuid() and bool(state.st_mode & OTHERS)
 
 
 def close_to_others(path: Path, *, quiet: bool = False) -> None:
-    """Leave a file or folder to its owner if it is ours; the log says so, unless `quiet`."""
-    with suppress(OSError):  # gone meanwhile, or a disk that knows no modes
+    """Make a file or folder private if it is ours. This is logged unless `quiet`."""
+    with suppress(OSError):  # it is gone, or the disk has no modes
         state = path.stat()
         if is_open_to_others(state):
             path.chmod(stat.S_IMODE(state.st_mode) & ~OTHERS)
             if not quiet:
-                logger.warning("%s could be read by others; from now on it is yours alone", path)
+                logger.warning("%s was readable by other users; it is now private", path)
 
 
 def make_database(path: Path) -> None:
-    """Make an empty file for SQLite, or close the one that is there, and what SQLite keeps beside it, to others.
+    """Create an empty file for SQLite, or make an existing one and SQLite's files next to it private.
 
     Raises OSError if no file can be made there, or something else is there.
     """
@@ -83,9 +83,9 @@ def make_database(path: Path) -> None:
 
 
 def open_private(path: Path, flags: int, *, special: bool = False) -> int:
-    """Open a file for writing and return its descriptor; it is made if it is missing.
+    """Open a file for writing and return its descriptor. The file is created if it is missing.
 
-    Raises OSError, at once for a pipe or a device, unless `special`: then it is written as it is.
+    Raises OSError; for a pipe or a device this happens at once, unless `special`.
     """
     waiting = 0 if special else getattr(os, "O_NONBLOCK", 0)
     handle = os.open(path, flags | os.O_CREAT | waiting | getattr(os, "O_BINARY", 0), FILE)
@@ -111,7 +111,7 @@ def check_is_file(state: os.stat_result) -> None:
 
 
 def write_private(path: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file with this content, durable, completely or not at all; it replaces one of that name."""
+    """Write a file durably, completely or not at all. An existing file is replaced."""
     beside = path.with_name(f".{path.name}.{os.getpid()}-{token_hex(4)}{TEMPORARY}")
     try:
         with os.fdopen(open_private(beside, os.O_WRONLY | os.O_EXCL), "wb") as file:
@@ -125,7 +125,7 @@ def write_private(path: Path, pieces: Iterable[bytes]) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Make the names in a folder durable, where the system can."""
+    """Make the names in a folder durable, if the system can."""
     if os.name == "nt":
         return
     fd = os.open(folder, os.O_RDONLY)

@@ -1,18 +1,33 @@
-"""The rules of the contract that every store engine follows: what it refuses, and what becomes of a call.
+"""The rules of the contract that every store follows: what it refuses, and what a call does.
 
-An engine passes in what it knows of a thread and gets back what to keep, or an error that says what is wrong. Nothing
-here reads or writes. Times are kept in UTC, whatever zone a clock has.
+A store passes in what it knows of a thread and gets back what to store, or an error that says what is wrong. Nothing
+here reads or writes. Times are stored in UTC, whatever the zone of the clock is.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
-from everlong.core import STARTS, Entry, Event, EventKind, JsonText, Pin, Point, Recalled, Row, Withdrawal
+from everlong.core import (
+    STARTS,
+    Entry,
+    Event,
+    EventKind,
+    JsonText,
+    Pin,
+    Point,
+    Recalled,
+    Removal,
+    Restoration,
+    Row,
+    Withdrawal,
+)
 from everlong.errors import StoreError, ThreadChanged
+from everlong.store.bodies import EntryKind, kind_of
 
 __all__ = [
+    "MOST",
     "WAIT",
     "Clock",
     "added_rows",
@@ -24,19 +39,22 @@ __all__ = [
     "in_utc",
     "moment_of",
     "new_events",
+    "new_name",
     "new_pin",
     "pins_before",
+    "referred_by",
     "row_names",
     "same_pin",
     "target_of",
     "utc_now",
-    "withdrawn_by",
 ]
 
 Clock = Callable[[], datetime]
 
-WAIT = 10.0  # seconds that a caller waits for another writer that does not end, before StoreBusy
-MOST = 2**31 - 1  # rows, threads or hits that a caller may want; databases count no further in one word
+WAIT = 10.0  # seconds that a caller waits for another writer before StoreBusy
+#: The kinds of rows that a removal can name.
+REMOVABLE = frozenset({EntryKind.MESSAGE, EntryKind.POINT, EntryKind.RECALLED})
+MOST = 2**31 - 1  # rows, threads or hits that a caller may request: what fits into a 32-bit integer
 
 
 def utc_now() -> datetime:
@@ -45,24 +63,24 @@ def utc_now() -> datetime:
 
 
 def in_utc(clock: Clock) -> Clock:
-    """The same clock in UTC."""
+    """Return the same clock in UTC."""
     return lambda: as_utc(clock())
 
 
 def as_utc(time: datetime) -> datetime:
-    """The same time in UTC; one without a zone is local time."""
+    """Return the same time in UTC; a time without a zone is local time."""
     return time.astimezone(UTC)
 
 
 def moment_of(clock: Clock, at: datetime | None, after: datetime | None = None) -> datetime:
-    """When something happens: at the given time, else now. A given time is later than `after`, however little."""
+    """Return the given time, else the current one. A given time is moved to after `after` if necessary."""
     if at is None:
         return clock()
     return as_utc(at) if after is None else max(as_utc(at), after + timedelta(microseconds=1))
 
 
 def at_most(limit: int | None) -> int:
-    """The number that a limit allows. Example: None -> all there can be, -1 -> 0"""
+    """Return the number that a limit allows. Example: None -> MOST, -1 -> 0"""
     return MOST if limit is None else max(0, min(limit, MOST))
 
 
@@ -82,7 +100,7 @@ def check_objects(**texts: JsonText | None) -> None:
 def check_branch(thread: str, length: int, order: int) -> None:
     """Raise StoreError unless a thread of that length has `order` rows to begin a branch with."""
     if not 0 <= order <= length:
-        raise StoreError(f"thread {thread!r} has {length} rows; it cannot branch at {order}")
+        raise StoreError(f"thread {thread!r} cannot be branched at row {order}: it has {length} rows")
 
 
 # Rows
@@ -90,10 +108,15 @@ def check_branch(thread: str, length: int, order: int) -> None:
 
 def row_names(thread: str, entries: Sequence[Entry], ids: Sequence[str] | None) -> list[str]:
     """A name for each entry: the given ids, else new ones. Raises StoreError unless there is one id for each entry."""
-    names = [uuid4().hex for _ in entries] if ids is None else list(ids)
+    names = [new_name() for _ in entries] if ids is None else list(ids)
     if len(names) != len(entries) or len(set(names)) != len(names):
-        raise StoreError(f"thread {thread!r}: {len(entries)} entries need as many different ids")
+        raise StoreError(f"thread {thread!r}: {len(entries)} entries need the same number of different ids")
     return names
+
+
+def new_name() -> str:
+    """Return a name for a row that has none."""
+    return uuid4().hex
 
 
 def added_rows(
@@ -109,36 +132,51 @@ def added_rows(
     return [Row(order, name, now, entry) for order, (name, entry) in enumerate(entries, start=length)]
 
 
-def check_entries(thread: str, rows: Iterable[Row], points: Iterable[int]) -> None:
-    """Raise StoreError if a row to add refers to a row that does not exist.
+def check_entries(thread: str, rows: Iterable[Row], kinds: Mapping[int, EntryKind]) -> None:
+    """Raise StoreError if a new row refers to a row that does not exist or is gone.
 
-    `points` are the orders of the points in the thread. What is recalled may stand before the row that comes next.
+    `kinds` has the kinds of the rows that `referred_by` names. A recalled block may be placed before the next row.
     """
-    known = set(points)
+    known = dict(kinds)
     for row in rows:
+        known[row.order] = kind_of(row.entry)
         match row.entry:
             case Point(boundary=boundary):
                 if not 0 <= boundary <= row.order:
                     raise StoreError(f"thread {thread!r}: a point at {row.order} cannot cover {boundary} rows")
-                known.add(row.order)
-            case Withdrawal(point) if point not in known:
+            case Withdrawal(point) if known.get(point) is not EntryKind.POINT:
                 raise StoreError(f"thread {thread!r}: there is no point {point} to withdraw")
             case Recalled(before=before) if not 0 <= before <= row.order + 1:
                 raise StoreError(f"thread {thread!r}: nothing can be recalled before row {before} at {row.order}")
+            case Removal(orders):
+                for order in orders:
+                    if known.get(order) not in REMOVABLE:
+                        raise StoreError(f"thread {thread!r}: there is no message {order} to remove")
+                    known[order] = EntryKind.GONE
+            case Restoration(removal) if known.get(removal) is not EntryKind.REMOVAL:
+                raise StoreError(f"thread {thread!r}: there is no removal {removal} to undo")
             case _:
                 continue
 
 
-def withdrawn_by(rows: Iterable[Row]) -> list[int]:
-    """The orders of earlier rows that these rows withdraw. An engine looks them up before `check_entries`."""
-    named = ((row.order, row.entry.point) for row in rows if isinstance(row.entry, Withdrawal))
-    return [point for order, point in named if 0 <= point < order]
+def referred_by(rows: Iterable[Row]) -> list[int]:
+    """The orders of earlier rows that these rows withdraw, remove or restore, for `check_entries`."""
+    named: list[tuple[int, int]] = []
+    for row in rows:
+        match row.entry:
+            case Withdrawal(order) | Restoration(order):
+                named.append((row.order, order))
+            case Removal(orders):
+                named += [(row.order, order) for order in orders]
+            case _:
+                continue
+    return [order for at, order in named if 0 <= order < at]
 
 
 def target_of(entry: Entry) -> int | None:
-    """The position that an entry refers to: a point its boundary, a withdrawal its point; None for others."""
+    """Return the position that an entry refers to: the boundary of a point, the row that an undo undoes; else None."""
     match entry:
-        case Point(boundary=order) | Withdrawal(order):
+        case Point(boundary=order) | Withdrawal(order) | Restoration(order):
             return order
         case _:
             return None
@@ -186,9 +224,9 @@ def new_events(
             begun = new[event.parent].kind if event.parent in new else kind_of(event.parent)
             if begun is not STARTS[event.kind]:
                 start = STARTS[event.kind].value
-                raise StoreError(f"thread {thread!r}: {event.kind.value} {event.id!r} ends no {start} of this thread")
+                raise StoreError(f"thread {thread!r}: {event.kind.value} {event.id!r} has no matching {start}")
             if event.parent in ended or has_outcome(event.parent):
-                raise StoreError(f"thread {thread!r}: event {event.parent!r} has an outcome already")
+                raise StoreError(f"thread {thread!r}: event {event.parent!r} already has an outcome")
             ended.add(event.parent)
         new[event.id] = event
     return list(new.values())

@@ -1,6 +1,6 @@
-"""SQLite files: their errors in words that a person can act on, and one file behind a single connection.
+"""SQLite files: their errors in words that a person can act on, and a file with a single connection.
 
-The engines that keep such files own their tables; nothing here knows what is in them.
+Other modules own the tables; nothing here knows what is in the files.
 """
 
 import sqlite3
@@ -19,13 +19,13 @@ BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLI
 
 #: SQLite's code -> what a person can do about it.
 PROBLEMS = {
-    sqlite3.SQLITE_READONLY: "it is read-only; to write, copy it to a folder of yours and name that",
+    sqlite3.SQLITE_READONLY: "it is read-only; to write to it, copy it to a folder where you can write",
     sqlite3.SQLITE_FULL: "the disk is full",
     sqlite3.SQLITE_IOERR: "the disk cannot be written or read (full, or failing)",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened or created there (folder missing, or no permission)",
     sqlite3.SQLITE_PERM: "no permission",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged; `sqlite3 FILE .recover` may save what is readable",
-    sqlite3.SQLITE_TOOBIG: "one of the texts is larger than SQLite allows",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged; `sqlite3 FILE .recover` may recover what is readable",
+    sqlite3.SQLITE_TOOBIG: "a text is larger than SQLite allows",
 }
 
 
@@ -40,7 +40,7 @@ def is_busy(error: sqlite3.Error) -> bool:
 
 
 def is_read_only(error: sqlite3.Error) -> bool:
-    """Whether nothing may be written there: not the file, or not those that SQLite makes beside it."""
+    """Whether the file, or one of those that SQLite creates next to it, cannot be written."""
     return code_of(error) in READ_ONLY_CODES
 
 
@@ -51,31 +51,31 @@ def explained(path: Path, error: sqlite3.Error) -> StoreError | InputError:
         return InputError(f"{path} is not a SQLite database, or it is encrypted")
     if code in BUSY_CODES:
         return StoreBusy(f"{path}: other programs keep writing to it; try again later")
-    # A text that is not UTF-8 stands in Python's error, and is nobody's business.
+    # Python's error quotes a text that is not UTF-8; that part is left out.
     return StoreError(f"{path}: {PROBLEMS.get(code) or str(error).partition(' with text ')[0]}")
 
 
 def damaged(path: Path) -> StoreError:
-    """The error of a file that SQLite cannot make sense of."""
+    """Return the error for a file that SQLite cannot read."""
     return StoreError(f"{path}: {PROBLEMS[sqlite3.SQLITE_CORRUPT]}")
 
 
 def check_place(path: Path) -> None:
-    """Raise InputError if a folder, a pipe or a device is where a SQLite file should be: one could wait for ever."""
+    """Raise InputError if the path is a folder, a pipe or a device; opening a pipe could wait forever."""
     try:
         check_is_file(path.stat())
     except (IsADirectoryError, BlockingIOError) as error:
         raise InputError(f"{path}: {error.strerror}") from None
     except OSError:
-        return  # missing, or out of reach: SQLite says which
+        return  # missing or not accessible: SQLite reports which
 
 
 LONGEST_WAIT = 10.0  # seconds to wait for another process
-MEMORY = 32_000  # kB of pages that are kept at hand: with less, each new word is fetched from the file again
+MEMORY = 32_000  # kB of cached pages; with less, each new word is read from the file again
 
 
 def _try_to_write(connection: sqlite3.Connection) -> None:
-    """Raise sqlite3.OperationalError now if the file is read-only, and not when something is to be kept."""
+    """Raise sqlite3.OperationalError now if the file is read-only, not at the first write."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -85,12 +85,12 @@ def _try_to_write(connection: sqlite3.Connection) -> None:
 
 
 class Database:
-    """A small SQLite file with one connection, used by one thread at a time; `prepare` makes its tables.
+    """A small SQLite file with one connection, used by one thread at a time; `prepare` creates its tables.
 
-    One that is not `kept` is in memory: nothing can be written to its folder.
+    If it is not `kept`, it is in memory, because its folder cannot be written.
 
-    Open it while the folder's lock is held, so that two processes do not make it at once. Raises sqlite3.Error if that
-    fails: the caller knows whether the file may be thrown away.
+    Open it while the folder's lock is held, so that two processes do not create it at once. Raises sqlite3.Error if
+    that fails: the caller knows whether the file may be thrown away.
     """
 
     def __init__(self, path: Path, prepare: Callable[[sqlite3.Connection], None], *, kept: bool = True) -> None:
@@ -99,7 +99,7 @@ class Database:
         self._closed = False
         if kept:
             check_place(path)
-            with suppress(OSError):  # SQLite says itself what is wrong with the place
+            with suppress(OSError):  # SQLite itself reports what is wrong with the path
                 make_database(path)
         place = path if kept else ":memory:"
         self._connection = sqlite3.connect(place, timeout=LONGEST_WAIT, isolation_level=None, check_same_thread=False)
@@ -119,9 +119,17 @@ class Database:
             self._closed = True
             self._connection.close()
 
+    def rewrite(self) -> None:
+        """Rewrite the file, so that no page and no part of the write-ahead log has deleted data."""
+        with self.working() as connection:
+            connection.execute("VACUUM")
+            ((busy, _, _),) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if busy:
+            raise StoreBusy(f"{self._path}: other programs keep reading it; try again later")
+
     @contextmanager
     def working(self) -> Iterator[sqlite3.Connection]:
-        """The connection, for this thread alone. Raises StoreError if something is wrong with the file."""
+        """Return the connection, for this thread alone. Raises StoreError if something is wrong with the file."""
         with self._lock:
             if self._closed:
                 raise StoreError(f"the store was closed ({self._path.parent})")
@@ -132,7 +140,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: all that is done inside is kept, or none of it."""
+        """A transaction: everything inside is stored, or nothing."""
         with self.working() as connection, connection:
             connection.execute("BEGIN IMMEDIATE")
             yield connection

@@ -1,7 +1,7 @@
-"""Search terms: by which terms a message is found and which terms a query asks for, the same in every store.
+"""Search terms: the terms by which a message is found and those of a query, the same in every store.
 
-The terms are those of `relevance`: Chinese by single characters and pairs, English by stems, identifiers whole and
-in parts. Each store decides how to keep them; a store that ranks by itself uses BM25.
+The terms are those of `relevance`: Chinese by single characters and pairs, English by stems, identifiers whole and in
+parts. Each store decides how to keep them; a store that does its own ranking uses BM25.
 """
 
 import json
@@ -16,15 +16,15 @@ from everlong.relevance import query_of_text, terms_of, words_of
 __all__ = ["LENGTH_SHARE", "SATURATION", "found_by", "query_terms", "rarity", "texts_of", "worth"]
 
 LONGEST_TEXT = 4_000_000  # characters of one part that are indexed
-MOST_ASKED = 32  # terms of one query: the heaviest
-SATURATION = 1.2  # BM25's k1: how soon more of the same word says nothing new
-LENGTH_SHARE = 0.5  # BM25's b: how much a long message has to say to count as much
+MOST_ASKED = 32  # terms of one query; the heaviest count
+SATURATION = 1.2  # BM25's k1: how soon repetitions of a word stop counting
+LENGTH_SHARE = 0.5  # BM25's b: how much the length of a message counts against it
 
-_terms_of = lru_cache(maxsize=50_000)(terms_of)  # the same words come again and again
+_terms_of = lru_cache(maxsize=50_000)(terms_of)  # the same words occur again and again
 
 
 def texts_of(message: Message) -> Iterator[str]:
-    """All texts of a message: words, reasoning, calls with their arguments, results."""
+    """Yield all texts of a message: text, reasoning, calls with their arguments, results."""
     for part in message.parts:
         match part:
             case Text(text) | Reasoning(text):
@@ -39,7 +39,7 @@ def texts_of(message: Message) -> Iterator[str]:
 
 
 def found_by(message: Message) -> dict[str, float]:
-    """The terms by which a message is found, and how much of each it holds.
+    """Return the terms by which a message is found, and how much of each it contains.
 
     Example: "open readFile, then open it" -> {"open": 2.0, "readfile": 2.5, "read": 1.0, "file": 1.0}
     """
@@ -54,23 +54,23 @@ def found_by(message: Message) -> dict[str, float]:
 
 
 def query_terms(query: str) -> dict[str, float]:
-    """The terms that a query asks for, with their weights, the heaviest first; {} if it has none."""
+    """Return the terms of a query with their weights, the heaviest first; {} if it has none."""
     terms = query_of_text(query)
     return dict(sorted(terms.items(), key=lambda term: -term[1])[:MOST_ASKED])
 
 
 def rarity(messages: int, holding: int) -> float:
-    """The weight of a term that `holding` of all messages contain: BM25's inverse document frequency."""
+    """Return the weight of a term that `holding` of all messages contain: BM25's inverse document frequency."""
     return math.log(1 + (messages - holding + 0.5) / (holding + 0.5))
 
 
 def worth(held: float, length: float, average: float) -> float:
-    """BM25's weight of a term of which a message of that length holds so much, given the average length."""
+    """Return BM25's weight of a term that occurs this often in a message of that length, given the average length."""
     return held * (SATURATION + 1) / (held + SATURATION * (1 - LENGTH_SHARE + LENGTH_SHARE * length / average))
 
 
 def _argument_texts(arguments: str) -> Iterator[str]:
-    """The names and texts in a call's arguments, read as JSON so that no escape sign becomes part of a word."""
+    """Yield the names and texts in a call's arguments, read as JSON so that no escape becomes part of a word."""
     try:
         waiting: list[Json] = [json.loads(arguments)]
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """Stores by URL: `sqlite:///PATH` or a path, `jsonl:DIR`, `postgresql://…`, `memory:`.
 
 An engine is a package and a row of `ENGINES`. It is imported only when a URL names it; what it needs beyond the
-standard library is an extra. `?timeout=SECONDS` behind any of them says how long to wait for another writer.
+standard library is an extra. `?timeout=SECONDS` after a URL says how long to wait for another writer.
 """
 
 import re
@@ -20,24 +20,25 @@ from everlong.folders import place
 from everlong.store.private import OWN_FOLDER, make_folder
 from everlong.store.rules import WAIT
 
-__all__ = ["STORE_VARIABLE", "default_store", "is_remote", "open_store", "store_path"]
+__all__ = ["STORE_VARIABLE", "database_url", "default_store", "is_remote", "open_store", "store_path"]
 
-#: Names the store where no option does.
+#: The environment variable with the store's URL, if no option names one.
 STORE_VARIABLE = "EVERLONG_STORE"
 LONGEST_TIMEOUT = 86_400.0  # seconds
 _TIMEOUT = re.compile(r"([?&])timeout=([^&]*)(&|$)")
 KINDS = "sqlite:///PATH or a path, jsonl:DIR, postgresql://…, memory:"
 
 
-#: Seconds to wait for another writer; None for the usual.
+#: Seconds to wait for another writer; None for the default.
 Wait: TypeAlias = float | None
 
 
 @dataclass(frozen=True, slots=True)
 class StoreEngine:
-    """A kind of store: `open` takes the URL, the part after its colon, and the seconds to wait for other writers.
+    """A kind of store: a function that opens it, and whether it is on a network or in a file.
 
-    `remote`: it is reached over a network. `path` returns its file or folder, None if it has none.
+    `open` takes the URL, the part after its colon, and the seconds to wait for other writers. `path` returns the file
+    or folder of the store, or None if it has none.
     """
 
     open: Callable[[str, str, Wait], Threads]
@@ -46,7 +47,7 @@ class StoreEngine:
 
 
 def default_store(environment: Mapping[str, str], platform: str) -> str:
-    """Return the store to use where none is named: EVERLONG_STORE, else a SQLite file in the system's data folder.
+    """Return the store to use when none is named: EVERLONG_STORE, or a SQLite file in the system's data folder.
 
     Example: {"XDG_DATA_HOME": "/data"} on Linux -> "/data/everlong/threads.db"
     """
@@ -55,14 +56,14 @@ def default_store(environment: Mapping[str, str], platform: str) -> str:
 
 
 def open_store(url: str) -> Threads:
-    """Open the store at a URL. Raises InputError if there is no such kind of store, StoreError if it cannot be opened.
+    """Open the store at a URL and return it: `sqlite:///PATH`, `jsonl:FOLDER`, `postgresql://…` or `memory:`.
 
-    Example: "sqlite:///threads.db" and "threads.db" are the same file in this folder; "sqlite:////var/threads.db"
-    starts at the root.
+    "sqlite:///threads.db" and "threads.db" are the same file in the current folder; "sqlite:////var/threads.db" is an
+    absolute path. Raises InputError if the kind of store does not exist, and StoreError if the store cannot be opened.
     """
     expect_text("url", url, f"the address of a store: {KINDS}")
     if not url.strip() or "\0" in url:
-        raise InputError(f"a store needs a name: {KINDS}")
+        raise InputError(f"the store has no name: use {KINDS}")
     place, wait = _timed(url)
     engine, rest = _engine(place), place.partition(":")[2]
     if engine is not None:
@@ -81,8 +82,13 @@ def store_path(url: str) -> Path | None:
     return engine.path(rest) if engine.path else None
 
 
+def database_url(url: str) -> str | None:
+    """Return the URL of a store's Postgres database without our own options; None if the store is not in Postgres."""
+    return _timed(url)[0] if is_remote(url) else None
+
+
 def is_remote(url: str) -> bool:
-    """Return whether the store at a URL is reached over a network, so that reading it may take long."""
+    """Return whether the store at a URL is reached over a network, so that reading it may be slow."""
     engine = _engine(url)
     return engine is not None and engine.remote
 
@@ -103,7 +109,7 @@ def _timed(url: str) -> tuple[str, Wait]:
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds < LONGEST_TIMEOUT:
-        raise InputError(f"timeout in the name of a store is a number of seconds, not {found[2]!r}")
+        raise InputError(f"the timeout of a store must be a number of seconds, not {found[2]!r}")
     rest = url[found.end() :]
     return url[: found.start()] + (found[1] if rest else "") + rest, seconds
 
@@ -130,7 +136,7 @@ def _memory(url: str, rest: str, _wait: Wait) -> Threads:
 
 def _sqlite(url: str, rest: str, wait: Wait) -> Threads:
     if not rest.removeprefix("///") or (rest.startswith("//") and not rest.startswith("///")):
-        raise InputError(f"{url!r} names no file: write sqlite:///PATH")
+        raise InputError(f"{url!r} does not name a file: write sqlite:///PATH")
     return _sqlite_file(_sqlite_path(rest), wait)
 
 
@@ -138,7 +144,7 @@ def _sqlite_file(path: Path, wait: Wait) -> Threads:
     from everlong.store.sqlite import SqliteThreads  # noqa: PLC0415 - loads sqlite3
 
     if path.parent.name == OWN_FOLDER:
-        with suppress(OSError):  # SQLite says itself what is wrong with the place
+        with suppress(OSError):  # SQLite itself reports what is wrong with the path
             make_folder(path.parent)
     return SqliteThreads(path, wait=WAIT if wait is None else wait)
 
@@ -161,10 +167,10 @@ def _postgres(url: str, rest: str, wait: Wait) -> Threads:
 
 
 def _unknown(url: str) -> InputError:
-    return InputError(f"{url!r} is not a store: {KINDS}")
+    return InputError(f"{url!r} is not a store: use {KINDS}")
 
 
-#: The engines by what a URL begins with.
+#: The engines, by the beginning of the URL.
 ENGINES: Mapping[str, StoreEngine] = {
     "memory": StoreEngine(_memory),
     "sqlite": StoreEngine(_sqlite, path=_sqlite_path),

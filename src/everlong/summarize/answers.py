@@ -1,4 +1,4 @@
-"""Parse a model's answer into a summary, or say why it is none. Never raises, never guesses at what was meant.
+"""Parse a model's answer into a summary, or say why it is not one. Never raises.
 
 Answers come as JSON, as JSON in a fence, as headings with lists, or as prose. The first three fill the parts of the
 style; prose becomes a summary in free text. An answer that is empty, refused, cut off or not a summary is rejected.
@@ -30,11 +30,11 @@ __all__ = ["CutOff", "foreign_account", "parsed", "sections_of"]
 
 LONGEST_ANSWER = 100_000  # characters
 LONGEST_ITEM = 600  # characters
-MOST_ITEMS = 40  # of one part
+MOST_ITEMS = 40  # in one part
 LONGEST_NOTHING = 80  # characters
-FAR_TOO_LONG = 6  # times what was asked for in prose
-REPEATED_LINES = 8  # if more lines than that are mostly alike, the model is stuck
-ECHOED_SHARE = 0.5  # of the lines
+FAR_TOO_LONG = 6  # times the limit for prose
+REPEATED_LINES = 8  # if more lines than this are mostly the same, the model is stuck in a loop
+ECHOED_SHARE = 0.5  # of the lines come from the prompt
 
 _THOUGHT = re.compile(r"<(think|thinking|thought|reasoning|analysis|scratchpad)>", re.IGNORECASE)
 _LATE_THOUGHT = re.compile(r"</(?:think|thinking)>", re.IGNORECASE)
@@ -61,11 +61,11 @@ _BULLET = re.compile(r"^\s*(?:[-*+•·–]\s+(?:\[[ xX]\]\s+)?|\d{1,3}[.)、]\s
 
 @dataclass(frozen=True, slots=True)
 class CutOff:
-    """The answer ends in the middle."""
+    """The answer was cut off in the middle."""
 
 
 def parsed(answer: Message, style: Style, language: str) -> Summary | str:
-    """The summary in an answer, or the reason why there is none.
+    """Return the summary in an answer, or the reason why there is none.
 
     Example: the answer '{"decisions": ["use SQLite"]}' -> Summary(decisions=("use SQLite",))
     """
@@ -90,7 +90,7 @@ def parsed(answer: Message, style: Style, language: str) -> Summary | str:
 
 
 def _without_wrapping(text: str) -> str:
-    """The answer without reasoning and without a tag around the whole."""
+    """Return the answer without reasoning and without tags around the whole."""
     bare = _without_thoughts(text).strip()
     while wrapped := _WRAPPER.match(bare):
         closing = f"</{wrapped[1]}>"
@@ -99,7 +99,7 @@ def _without_wrapping(text: str) -> str:
 
 
 def _without_thoughts(text: str) -> str:
-    """The text around reasoning blocks; nothing after one that never ends. Some models lose the opening tag."""
+    """Return the text without reasoning blocks, which end the text if unclosed. Some models omit the opening tag."""
     texts, at = [], 0
     while opening := _THOUGHT.search(text, at):
         texts.append(text[at : opening.start()])
@@ -113,7 +113,7 @@ def _without_thoughts(text: str) -> str:
 
 
 def _repetition(text: str, style: Style, language: str) -> str:
-    """The reason if an answer only repeats itself or the prompt; "" if not."""
+    """Return why an answer is only a repetition of itself or the prompt; "" if it is not."""
     lines = [key for key in map(plain_key, text.splitlines()) if key]
     if len(lines) > REPEATED_LINES and len(set(lines)) <= len(lines) // 2:
         return "the same lines again and again"
@@ -134,9 +134,9 @@ def _prose(text: str, style: Style, language: str, limit: int) -> Summary | str:
         text = " ".join(" ".join(items) for name, items in sections.items() if name != "requests") or text
     bare = "\n".join(line for line in map(one_line, text.splitlines()) if line)
     if len(bare) > FAR_TOO_LONG * limit:
-        return f"{len(bare)} characters where at most {limit} were asked for"
+        return f"{len(bare)} characters where at most {limit} were allowed"
     if _says_nothing(bare):
-        return "nothing in it"
+        return "an empty summary"
     claimed = tuple(sections.get("requests", ())) if sections else ()
     return Summary(style="free", language=language, context=clipped(bare, limit), facts=Facts(requests=claimed))
 
@@ -146,7 +146,7 @@ def _from_sections(sections: dict[Field, list[str]], style: Style, language: str
     context = "" if _says_nothing(context) else context
     lists = {name: _items(sections.get(name, [])) for name in LISTS}
     if not context and not any(lists.values()):
-        return "nothing in it"
+        return "an empty summary"
     if reason := no_summary(context):
         return reason
     limit = CONTEXT_LIMIT if style in ("structured", "rolling") else FREE_LIMIT
@@ -165,7 +165,7 @@ def _says_nothing(text: str) -> bool:
 
 
 def _items(texts: list[str]) -> tuple[str, ...]:
-    """Each item once, on one line, within bounds; the newest are kept."""
+    """Return each item once, on one line and clipped. If there are too many, the last ones stay."""
     items: dict[str, str] = {}
     for item in texts:
         line = clipped(one_line(item), LONGEST_ITEM)
@@ -175,7 +175,7 @@ def _items(texts: list[str]) -> tuple[str, ...]:
 
 
 def _in_few_words(summary: Summary) -> Summary:
-    """A static-buffer summary within its limit: the current context first, then the newest of the rest."""
+    """Return a static-buffer summary within its limit: the context first, then the newest items of the lists."""
     context = within_words(summary.context, WORD_LIMIT // 2)
     left = WORD_LIMIT - counted_words(context)
     lists: dict[str, list[str]] = {"constraints": [], "done": []}
@@ -195,7 +195,7 @@ def _in_few_words(summary: Summary) -> Summary:
 
 
 def sections_of(text: str) -> dict[Field, list[str]] | CutOff | None:
-    """The items of each part of an answer, from JSON, broken JSON, or headings with lists; None if it has no parts.
+    """Return the items of each part of an answer (JSON, broken JSON, or headings with lists); None if it has no parts.
 
     Example: "## Decisions\\n- use SQLite\\n## Next\\n- tests" -> {"decisions": ["use SQLite"], "next": ["tests"]}
     """
@@ -210,7 +210,7 @@ def sections_of(text: str) -> dict[Field, list[str]] | CutOff | None:
 
 
 def _unfenced(text: str) -> str:
-    """The content of the code fence, if that is most of the answer."""
+    """Return the content of the code fence if that is most of the answer, otherwise the answer."""
     fence = _FENCE.search(text)
     if fence and len(fence[1]) * 2 > len(text):
         return fence[1]
@@ -246,13 +246,13 @@ def _from_object(value: Json) -> dict[Field, list[str]]:
 
 
 def _unnamed(value: Json) -> dict[Field, list[str]]:
-    """An object with other parts than ours: all its texts are context."""
+    """Return all texts of an object with unknown keys as context."""
     texts = [text for inner in value.values() for text in _texts(inner) if text] if isinstance(value, dict) else []
     return {"context": texts} if texts else {}
 
 
 def _texts(value: Json) -> Iterator[str]:
-    """The texts in a value: a text, a list of texts, or objects as "name: text". Two levels, no deeper."""
+    """Yield the texts in a value: a text, a list of texts, or objects as "name: text". Deeper levels are left out."""
     if isinstance(value, list):
         for inner in value:
             yield from [_flat(inner)]
@@ -273,7 +273,7 @@ def _flat(value: Json) -> str:
 
 
 def _from_broken(text: str) -> dict[Field, list[str]]:
-    """The parts of JSON that no parser accepts, by its keys and the strings between them."""
+    """Return the parts of invalid JSON, by its keys and the strings between them."""
     sections: dict[Field, list[str]] = {}
     keys = list(_KEY.finditer(text))
     for key, after in zip(keys, [*keys[1:], None], strict=True):
@@ -307,7 +307,7 @@ def _from_lines(text: str) -> dict[Field, list[str]]:
 
 
 def _headed(line: str, *, listed: bool) -> tuple[Field, str] | None:
-    """The part that a line begins, and the rest of the line. List items begin parts only where parts are `listed`."""
+    """Return the part that a line begins, and the rest of the line. List items begin parts only if `listed`."""
     if heading := _HEADING.match(line) or _BOLD.match(line):
         field, rest = field_named(heading[1]), ""
     elif (label := _LABEL.match(line)) and (listed or "**" in line or not _BULLET.match(line)):
@@ -318,9 +318,9 @@ def _headed(line: str, *, listed: bool) -> tuple[Field, str] | None:
 
 
 def foreign_account(text: str, covers: int) -> JsonText:
-    """A summary that another program wrote, as it is stored in a point; "" if it says nothing.
+    """Return a summary by another program in the form that a point stores; "" if it is empty.
 
-    So presets place it themselves, and the next summary goes on from it.
+    Presets can then place it, and the next summary continues from it.
     """
     if not text.strip():
         return ""

@@ -1,8 +1,8 @@
 """Facts copied out of a conversation by code: a model need not remember them and cannot change them.
 
-Bounded whatever the size (`BOUNDS`): the newest of each kind are kept, and requests that still hold. Text that we or a
-client added to the conversation is not a fact of it. Figures: from users every figure, from the model only those with a
-unit; code, line numbers, identifiers and pasted data are left out.
+Each kind is bounded (`BOUNDS`), however long the conversation is: the newest stay, and requests that still hold. Text
+that we or a client added is ignored. Of users' figures, plain numbers count too; of the model's, only those with a
+unit. Code, line numbers, identifiers and pasted data are left out.
 """
 
 import json
@@ -34,7 +34,7 @@ _BOX = re.compile(r"^[ \t]{0,12}(?:[-*+]|\d{1,3}[.)])[ \t]{1,4}\[([ xX])\][ \t]{
 
 
 class _Tasks:
-    """The open tasks: by name, the words of each."""
+    """The open tasks: name or number -> text."""
 
     def __init__(self, before: Sequence[str]) -> None:
         self.open: dict[str, str] = {}
@@ -45,7 +45,7 @@ class _Tasks:
             self.open[number[1] if number else text] = text
 
     def call(self, call: ToolCall) -> None:
-        """Follow a call that may write a list, add a task or finish one."""
+        """Process a call that may write a list, add a task or finish one."""
         if len(call.arguments) > LARGEST_PARSED or not LISTING.search(call.name):
             return
         given = _object(call.arguments)
@@ -63,7 +63,7 @@ class _Tasks:
             self.open[str(self.last)] = f"#{self.last} {text}"
 
     def result(self, call: CallId, text: str) -> None:
-        """Follow a result that gives a new task its number."""
+        """Process a result that gives a new task its number."""
         supposed = self.created.pop(call, None)
         number = _NUMBER.search(text[:200])
         if supposed is None or number is None or supposed not in self.open:
@@ -73,7 +73,7 @@ class _Tasks:
         self.last = int(number[1])
 
     def boxes(self, text: str) -> None:
-        """Follow a list of checkboxes in a message."""
+        """Process the checkboxes in a message."""
         ticked = _BOX.findall(text[:TASK_CHARACTERS])
         if ticked:
             self.open = {words.strip(): words.strip() for box, words in ticked if box == " "}
@@ -92,7 +92,7 @@ class _Tasks:
 
 
 def open_tasks(messages: Iterable[Message], before: Sequence[str] = ()) -> tuple[str, ...]:
-    """The tasks that are open after these messages; `before` were open when they began.
+    """Return the tasks that are open after these messages; `before` were open before them.
 
     Example: todo_write([{content: "a", status: "completed"}, {content: "b"}]) -> ("b",)
     """
@@ -116,7 +116,7 @@ def _object(arguments: str) -> JsonObject:
 
 
 def _items(value: Json) -> list[Json] | None:
-    """The items of a task list, also one that a model wrote as text; None for anything else."""
+    """Return the items of a task list, also of one encoded as a string; None for anything else."""
     if isinstance(value, str) and value.lstrip().startswith("["):
         value = _object(value).get("", None)
     if not isinstance(value, list):
@@ -140,7 +140,7 @@ def _is_done(fields: JsonObject) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The limits of one kind: how many, characters of each, characters of all."""
+    """The limits of one kind of fact: how many, characters of each, characters of all."""
 
     many: int
     each: int
@@ -156,17 +156,17 @@ BOUNDS: dict[str, Bound] = {
     "failures": Bound(10, 240, 2_000),
     "open_tasks": Bound(24, 200, 2_400),
 }
-WHOLE_REQUESTS = 3  # the newest are kept at their full length
+WHOLE_REQUESTS = 3  # the newest requests may be as long as `BOUNDS` allows
 LONGEST_OLD_REQUEST = 400  # characters; a longer one keeps its beginning and its end
-SHORTEST_REQUEST = 12  # characters; a shorter one says yes, or go on
+SHORTEST_REQUEST = 12  # characters; a shorter one only says yes or to continue
 MOST_LASTING = 15  # requests that are kept for their content, not for their age
 LOOKED_AT = 20_000  # characters of one text
-TWICE = 2  # a name that occurs at least so often is kept
-FEW_NAMES = 20  # in one text; with more of them it is pasted
-NEW_NAMES = 40  # from these messages; the rest is for earlier ones
+TWICE = 2  # a name that occurs at least this often is kept
+FEW_NAMES = 20  # in one text; a text with more names is pasted
+NEW_NAMES = 40  # from these messages; the rest of the limit is for earlier names
 CUT = " […] "
 
-#: Words of users about what holds from now on.
+#: Words in requests that still hold later.
 LASTING = re.compile(
     r"(?i)\b(?:remember|always|never|from now on|must(?: not|n't)?|do not|don't|prefer|important|deadline|budget"
     r"|decided?|agreed?|my name|i(?:'m| am) (?:allergic|called)|call me|make sure|rule|note that|keep in mind)\b"
@@ -184,17 +184,17 @@ _ENDED_BADLY = re.compile(
     r"|panic:"
 )
 _ENDS_BADLY = re.compile(r"(?i)(?:exit(?:ed with)? (?:code|status)|returned):? -?[1-9]\d{0,3}[\])]?\.?\s*$")
-#: Complaints of tools about how they were called, which the next call fixed.
+#: Tool errors about how the tool was called, which the next call fixes.
 _PASSING = re.compile(r"(?i)sibling tool call|has not been read yet|modified since read|no changes to make")
 _WRAPPING = re.compile(r"</?[a-z_]{3,40}>")
-_ENCODED = re.compile(r"[A-Za-z0-9_./-]{160,}")  # data, not a name; searching it for names takes forever
+_ENCODED = re.compile(r"[A-Za-z0-9_./-]{160,}")  # data, not a name; searching it for names is very slow
 _ESCAPES = re.compile(r"\\[nrt\"\\/]")
-TOLD_OF_CALL = 80  # characters
+LONGEST_ARGUMENT = 80  # characters of a call's argument in a failure
 EDGE = 120
 
 
 def facts_of(messages: Sequence[Message], previous: Facts = NO_FACTS) -> Facts:
-    """The facts of these messages, after the previous facts."""
+    """Return the facts of these messages, added to the previous facts."""
     own = [message for message in messages if not is_framed(message.text)]
     frames = frames_in(own)
     read, changed = _files(own)
@@ -214,9 +214,9 @@ def facts_of(messages: Sequence[Message], previous: Facts = NO_FACTS) -> Facts:
 
 
 def _requests(requests: Sequence[str]) -> tuple[str, ...]:
-    """Requests in the users' own words: the newest complete, then the first and lasting ones, then recent ones.
+    """Return requests in the users' own words. Priority: the newest, the first and lasting ones, then recent ones.
 
-    Each stands once, where it came last.
+    A repeated request appears once, at its last position.
     """
     bound = BOUNDS["requests"]
     once = list(reversed(dict.fromkeys(reversed([redacted(text) for text in requests]))))
@@ -235,7 +235,7 @@ def _requests(requests: Sequence[str]) -> tuple[str, ...]:
 
 
 def _files(messages: Iterable[Message]) -> tuple[list[str], list[str]]:
-    """Files read and files changed."""
+    """Return the files read and the files changed."""
     read: list[str] = []
     changed: list[str] = []
     for message in messages:
@@ -246,7 +246,7 @@ def _files(messages: Iterable[Message]) -> tuple[list[str], list[str]]:
 
 
 def _failures(messages: Iterable[Message], before: Iterable[str]) -> Iterator[str]:
-    """Failures by call that did not succeed later."""
+    """Yield the failures of calls that did not succeed later."""
     calls: dict[CallId, ToolCall] = {}
     wrong: dict[str, str] = {}
     well: set[str] = set()
@@ -266,7 +266,7 @@ def _failures(messages: Iterable[Message], before: Iterable[str]) -> Iterator[st
 
 
 def _failure_line(result: ToolResult) -> str:
-    """The most telling line of a failed result: the first, or the first that names an error; "" if it succeeded."""
+    """Return the most informative line of a failed result, mostly the first that names an error; "" if it succeeded."""
     text = result.text
     ended = _ENDED_BADLY.match(text[:EDGE].lstrip()) is not None
     if not (looks_failed(result, Use.READ) or ended or _ENDS_BADLY.search(text[-EDGE:])):
@@ -283,13 +283,13 @@ def _failure_line(result: ToolResult) -> str:
 
 
 def _named(call: ToolCall) -> str:
-    """The tool and its first argument. Example: bash({"command": "make"}) -> "bash (make)" """
+    """Return the tool and its first argument. Example: bash({"command": "make"}) -> "bash (make)" """
     given = next(_strings(call.arguments), "")
-    return f"{call.name} ({_clipped(_one_line(given), TOLD_OF_CALL)})" if given else call.name
+    return f"{call.name} ({_clipped(_one_line(given), LONGEST_ARGUMENT)})" if given else call.name
 
 
 def _strings(arguments: str) -> Iterator[str]:
-    """The texts in the arguments of a call, as the tool gets them, without secrets, which are known by their names."""
+    """Yield the decoded texts in a call's arguments. Secrets are removed before decoding, while names are there."""
     arguments = redacted(arguments)
     try:
         value = cast(Json, json.loads(arguments))
@@ -305,7 +305,7 @@ def _strings(arguments: str) -> Iterator[str]:
 
 
 def _names(messages: Iterable[Message], files: set[str]) -> list[str]:
-    """Names that a user used, or that occur more than once in messages or calls; results alone do not count."""
+    """Return names that a user used, or that occur more than once in messages or calls; results do not count."""
     often: Tally[str] = Tally()
     for message in messages:
         if message.role is Role.ASSISTANT:
@@ -322,7 +322,7 @@ def _names(messages: Iterable[Message], files: set[str]) -> list[str]:
 
 
 def _newest(kind: str, values: Sequence[str]) -> tuple[str, ...]:
-    """Each value once, at its newest place, clipped, within the bounds of its kind."""
+    """Return each value once, at its last position, clipped, within the bounds of its kind."""
     bound = BOUNDS[kind]
     texts: dict[str, None] = {}
     left = bound.all
@@ -350,8 +350,8 @@ def _clipped(text: str, most: int) -> str:
 # Figures, with the words around them
 
 LONGEST_LINE = 400  # characters; longer ones are data
-MOST_OF_USER, MOST_OF_MODEL = 6, 2  # of one message
-AROUND = 60  # characters before and after
+MOST_OF_USER, MOST_OF_MODEL = 6, 2  # figures from one message
+AROUND = 60  # characters before a figure, and twice as many after it
 FENCE = re.compile(r"^[ \t]{0,8}(```|~~~)")
 DATA = re.compile(r"^\s{0,40}(?:---|===|at |File |\d{4}-\d\d-\d\dT)|^\s{0,40}[{}\[\]<>|\"'/#$@]|[;{}]\s*$|\":|\\n")
 
@@ -371,7 +371,10 @@ ANY = re.compile(rf"{_EDGE}(?:(?:{_DATE}|{_AMOUNT}|{_VERSION}|\d{{1,3}}(?:,\d{{3
 
 
 def figures_in(messages: Iterable[Message]) -> Iterator[str]:
-    """Each line with a figure, clipped around it, oldest first. Example: "the limit is 4 MB" -> "the limit is 4 MB" """
+    """Yield each line with a figure, clipped around it, oldest first.
+
+    Example: "the limit is 4 MB" -> "the limit is 4 MB"
+    """
     for message in messages:
         if message.role is Role.ASSISTANT:
             yield from _figures(message.text, WITH_UNIT, MOST_OF_MODEL)
@@ -394,7 +397,7 @@ def _figures(text: str, pattern: re.Pattern[str], most: int) -> Iterator[str]:
 
 
 def _around(line: str, figure: re.Match[str]) -> str:
-    """The line, or whole words around its first figure."""
+    """Return the line, or whole words around its first figure."""
     start, end = max(0, figure.start() - AROUND), min(len(line), figure.end() + 2 * AROUND)
     if start > 0:
         start = line.find(" ", start, figure.start()) + 1 or start
@@ -404,16 +407,16 @@ def _around(line: str, figure: re.Match[str]) -> str:
     return line[start:end].strip(" \t\r-*>•")
 
 
-# What a user typed, without what a client put around it
+# What a user typed, without what a client added
 
-#: Blocks that clients add to users' messages, by the name of their tag.
+#: Blocks that clients add to users' messages, by tag name.
 BLOCKS = re.compile(
     r"<(system-reminder|local-command-(?:caveat|stdout|stderr)|bash-(?:input|stdout|stderr)|task-notification"
     r"|command-(?:name|message|args|contents)|ide_(?:opened_file|selection|diagnostics)|environment_(?:context|details)"
     r"|user_instructions|user-prompt-submit-hook|additional_data|open_and_recently_viewed_files|turn_aborted|INSTRUCTIONS)"
     r"(?: [^<>\n]{0,200})?>"
 )
-#: Messages with the user's role that no user wrote, by how they begin.
+#: Beginnings of messages in the user role that no user wrote.
 NOT_TYPED = re.compile(
     r"This session is being continued from a previous conversation|\[Request interrupted by user"
     r"|Caveat: The messages below were generated by|Base directory for this skill:|\[Archived Context Summary\]"
@@ -430,7 +433,7 @@ LOCAL = re.compile(
 
 
 def typed_by_user(message: Message) -> str:
-    """What a user typed in a message, word for word; "" if a client, a tool or we wrote it.
+    """Return what a user typed in a message, word for word; "" if a client, a tool or Everlong wrote it.
 
     Example: "fix it<system-reminder>be brief</system-reminder>" -> "fix it"
     """
@@ -449,7 +452,7 @@ def typed_by_user(message: Message) -> str:
 def _without_blocks(text: str) -> str:
     pieces: list[str] = []
     at = 0
-    unclosed: set[str] = set()  # the rest of the text has no end of these
+    unclosed: set[str] = set()  # tags without a closing tag in the rest of the text
     for block in BLOCKS.finditer(text):
         name = block[1]
         if block.start() < at or name in unclosed:

@@ -1,4 +1,4 @@
-"""The parts of a summary in each style, for the prompt, the parser and the reader alike. Data only."""
+"""The parts of a summary in each style, used by the prompt, the parser and the output. Data only."""
 
 import re
 from collections.abc import Mapping
@@ -27,16 +27,14 @@ Field: TypeAlias = Literal[
 LISTS: tuple[Field, ...] = ("decisions", "constraints", "open_questions", "file_changes", "done", "next")
 
 FREE_LIMIT = 500  # characters of a summary in prose
-CONTEXT_LIMIT = 200  # characters of the context of a structured one
-FALLBACK_LIMIT = (
-    2_000  # characters of prose where sections were asked for and none came; nanobot's document: FREE_LIMIT
-)
+CONTEXT_LIMIT = 200  # characters of the context of a structured summary
+FALLBACK_LIMIT = 2_000  # characters of prose if sections were requested but none came; nanobot's document: FREE_LIMIT
 WORD_LIMIT = 200  # words of a static-buffer summary, or twice as many Chinese characters
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One part: its field, its key in JSON, its heading and what belongs there, by language."""
+    """One part: its field, its JSON key, and by language its heading and what belongs in it."""
 
     field: Field
     key: str
@@ -142,7 +140,7 @@ PARTS: dict[Style, tuple[Part, ...]] = {
     "free": FREE,
 }
 
-#: Other names that models give the parts, as plain keys.
+#: Other names that models use for the parts, as plain keys.
 ALIASES: dict[Field, str] = {
     "context": (
         "context background overview summary goal objective state currentstate status currentstatus ongoingcontext"
@@ -181,10 +179,10 @@ _NOT_NAMING = re.compile(r"[\W_\d]+|一|二|三|四|五|六|七|八|九|十(?=�
 
 
 def prose_limit(style: Style) -> int:
-    """Characters of a summary in prose, by the style that was asked for."""
+    """Return the most characters of a summary in prose, by the requested style."""
     return FREE_LIMIT if style in ("free", "rolling") else FALLBACK_LIMIT
 
 
 def field_named(name: str) -> Field | None:
-    """The field that a heading or key means. Example: "## 3. Key decisions:" -> "decisions" """
+    """Return the field that a heading or key means; None if unknown. Example: "## 3. Key decisions:" -> "decisions" """
     return FIELD_OF.get(re.sub(r"[\W_\d]+", "", name.lower())) or FIELD_OF.get(_NOT_NAMING.sub("", name.lower()))

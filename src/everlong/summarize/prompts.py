@@ -1,6 +1,6 @@
-"""The prompts for a summary. Texts only, a table by language; English for languages without a text.
+"""The prompts for a summary: a table of texts by language. Languages without a text use English.
 
-Texts of others (the previous summary, the focus) are framed as data. The focus is given once. No tools are named.
+Inserted texts (the previous summary, the focus) are framed as data. The focus appears once. No tools are named.
 """
 
 from functools import lru_cache
@@ -12,10 +12,10 @@ from everlong.summarize.secrets.redaction import redacted
 from everlong.summarize.summary import Summary, all_lines
 from everlong.summarize.text import clipped, framed, plain_key
 
-__all__ = ["asked_lines", "instruction", "system"]
+__all__ = ["asked_lines", "asked_style", "instruction", "system"]
 
 LONGEST_FOCUS = 2_000  # characters
-LONGEST_PREVIOUS = 24_000  # characters; what is kept is bounded anyway
+LONGEST_PREVIOUS = 24_000  # characters; stored summaries are bounded anyway
 ECHOED = 12  # letters; shorter lines prove nothing
 
 ROLE = {
@@ -83,7 +83,7 @@ FOCUS = {
 
 
 def system(style: Style, language: str) -> str:
-    """The system text of a summary call of its own."""
+    """Return the system text of a separate summary call."""
     return "\n".join([in_language(ROLE, language), *_rules(style, language)])
 
 
@@ -95,7 +95,7 @@ def instruction(
     previous: Summary | None = None,
     part: tuple[int, int] | None = None,
 ) -> str:
-    """The one message that asks for a summary. `part` is (which, of how many) when a long past is folded."""
+    """Return the message that asks for a summary. `part` is (number, total) if a history is summarised in parts."""
     lines = [in_language(TASK, language)]
     if part is not None and part[1] > 1:
         lines.append(in_language(PART, language).format(*part))
@@ -108,9 +108,24 @@ def instruction(
     return "\n".join(lines)
 
 
+def asked_style(text: str) -> tuple[Style, str] | None:
+    """Return the style and language of the summary that a message asks for; None if it asks for none.
+
+    Example: what `instruction("chat", "zh")` returns -> ("chat", "zh")
+    """
+    language = next((language for language, task in TASK.items() if task in text), None)
+    if language is None:
+        return None
+    asked = text[text.rindex(TASK[language]) :]
+    for style, parts in PARTS.items():
+        if style != "free" and all(f'"{part.key}":' in asked for part in parts):
+            return style, language
+    return "free", language
+
+
 @lru_cache(maxsize=64)
 def asked_lines(style: Style, language: str) -> frozenset[str]:
-    """The lines of the prompt as plain keys: an answer made of these is an echo."""
+    """Return the lines of the prompt as plain keys. An answer made of them is an echo."""
     text = f"{system(style, language)}\n{instruction(style, language)}"
     return frozenset(key for key in map(plain_key, text.splitlines()) if len(key) >= ECHOED)
 

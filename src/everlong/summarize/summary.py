@@ -1,4 +1,4 @@
-"""A summary: the value, its stored form, two summaries merged into one, and a summary as text.
+"""Summaries: the value, its stored form, merging two summaries, and a summary as text.
 
 Facts are copied out of the conversation by code; the rest is what a model wrote and the audit passed. As text, facts
 come first, the user's own words among them; then what a model wrote, under headings in its language. What does not fit
@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Literal, TypeAlias
 
-from everlong.core import JsonText, Message, Role, Text
+from everlong.core import JsonText, Message, Point, Role, Text
 from everlong.errors import InputError
 from everlong.relevance import in_language, terms_of, words_of
 from everlong.summarize.parts import CONTEXT_LIMIT, LISTS, PARTS, WORD_LIMIT, Part, Style, prose_limit
-from everlong.summarize.text import ELLIPSIS, clipped, framed, one_line, plain_key, sentences_of, within_words
+from everlong.summarize.text import ELLIPSIS, clipped, framed, harmless, one_line, plain_key, sentences_of, within_words
 from everlong.tokens import Counter
 from everlong.wire import HEADING
 
@@ -27,21 +27,24 @@ __all__ = [
     "all_lines",
     "as_message",
     "as_system_section",
+    "covered_by",
     "decode_summary",
     "encode_summary",
+    "for_people",
     "merged",
     "written",
 ]
 
-#: Who wrote it: a model, or rules where no model could.
+EVERYTHING = 1 << 60  # rows
+#: Who wrote a summary: a model, or code by rules if no model could.
 Source: TypeAlias = Literal["model", "rules"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Facts copied by code, word for word, oldest first, each kind bounded."""
+    """Facts copied by code, word for word, oldest first. Each kind is limited."""
 
-    #: What users asked for, in their own words; the newest are whole, older ones may be cut with a mark.
+    #: What users asked for, in their own words. Long ones are cut, with a mark; older ones are cut shorter.
     requests: tuple[str, ...] = ()
     files_read: tuple[str, ...] = ()
     files_changed: tuple[str, ...] = ()
@@ -71,19 +74,19 @@ class Summary:
     facts: Facts = field(default_factory=Facts)
     #: Every row of the thread before this order is covered.
     covers: int = 0
-    #: What the user asked to keep when this one was made; not carried over to later ones.
+    #: What the user asked to keep when this summary was made. Later summaries do not inherit it.
     focus: str = ""
 
 
 def encode_summary(summary: Summary) -> JsonText:
-    """The summary as it is stored in a point, without empty fields."""
+    """Return the summary as it is stored in a point, without empty fields."""
     values = asdict(summary)
     values["facts"] = {name: value for name, value in values["facts"].items() if value}
     return json.dumps({name: value for name, value in values.items() if value}, ensure_ascii=False)
 
 
 def decode_summary(text: JsonText) -> Summary:
-    """Read what `encode_summary` wrote; fields of later versions are ignored. Raises InputError for anything else."""
+    """Read what `encode_summary` wrote. Fields of later versions are ignored. Raises InputError for anything else."""
     try:
         values = json.loads(text)
         facts = {name: tuple(map(str, value)) for name, value in values.pop("facts", {}).items() if name in FACT_FIELDS}
@@ -95,20 +98,30 @@ def decode_summary(text: JsonText) -> Summary:
         raise InputError(f"not a summary: {error}") from None
 
 
+def covered_by(point: Point) -> int:
+    """Return the order up to which a compaction covers the rows, by its boundary or by its summary."""
+    if not point.account:
+        return point.boundary
+    try:
+        return max(point.boundary, decode_summary(point.account).covers)
+    except InputError:  # written by an unknown version: it may cover everything
+        return EVERYTHING
+
+
 FACT_FIELDS = frozenset(field.name for field in fields(Facts))
 SUMMARY_FIELDS = frozenset(field.name for field in fields(Summary)) - {"facts"}
 
 
-# Two summaries as one
+# Merging two summaries
 
-SAME_TASK = 0.7  # share of the terms of a task that a finished one has to name
+SAME_TASK = 0.7  # of a task's terms must occur in a finished item
 ITEM_FRAME = 3  # tokens around an item: dash, line end
 HEADINGS = 160  # tokens of all headings together, in either language
-#: A summary of several merged ones never has more items than this in one list, whatever the limit.
+#: The most items in one list of a merged summary, whatever the limit.
 MOST_ITEMS = 60
 MOST_FACTS = 60
 
-#: What goes first where the limit is tight.
+#: The order in which items go if the limit is tight.
 LEAST_FIRST = (
     "facts.files_read",
     "facts.numbers",
@@ -124,12 +137,12 @@ LEAST_FIRST = (
     "facts.open_tasks",
     "next",
 )
-#: The newest items of each list go only when all older ones of every list are gone.
+#: This many newest items of each list go only after all older items of all lists.
 SPARED = 2
 
 
 def merged(older: Summary, newer: Summary, *, limit: int, counter: Counter) -> Summary:
-    """Both summaries as one of at most about `limit` tokens. Finished tasks leave `next`; the newest stays longest.
+    """Return both summaries as one of about `limit` tokens, without the oldest items. Finished tasks leave `next`.
 
     Example: older next ("write tests",), newer done ("write tests",) -> next ()
     """
@@ -144,12 +157,12 @@ def merged(older: Summary, newer: Summary, *, limit: int, counter: Counter) -> S
 
 
 def _style(older: Summary, newer: Summary) -> Style:
-    """The style of both: prose that came instead of sections does not turn the earlier sections into prose."""
+    """Return the common style. Prose instead of sections does not turn the earlier sections into prose."""
     return older.style if newer.style == "free" else newer.style
 
 
 def _joined(older: Sequence[str], newer: Sequence[str]) -> tuple[str, ...]:
-    """The older items, then the newer; an item that is repeated stands where it came last."""
+    """Return the older items, then the newer ones. A repeated item appears at its last position."""
     last: dict[str, str] = {}
     for item in (*older, *newer):
         key = plain_key(item) or item
@@ -159,10 +172,12 @@ def _joined(older: Sequence[str], newer: Sequence[str]) -> tuple[str, ...]:
 
 
 def _context(older: Summary, newer: Summary, style: Style) -> str:
-    """The newer context, after those older sentences that it does not repeat, as far as they fit."""
+    """Return the newer context, preceded by as many of the older sentences that it does not repeat as fit."""
     most = CONTEXT_LIMIT if style in ("structured", "rolling") and newer.style != "free" else prose_limit(style)
     repeated = {plain_key(sentence) for sentence in sentences_of(newer.context)}
     context = newer.context
+    if older.source == newer.source == "rules":
+        return clipped(context, most)  # rules mention all facts each time
     for sentence in reversed(sentences_of(older.context)):
         longer = f"{sentence} {context}".strip()
         if plain_key(sentence) in repeated:
@@ -183,7 +198,7 @@ def _terms(text: str) -> set[str]:
 
 
 def _bounded(summary: Summary, limit: int, counter: Counter) -> Summary:
-    """The summary without its least needed and oldest items, as many as must go for it to fit."""
+    """Return the summary within the limit, without its least needed and oldest items."""
     lists: dict[str, list[str]] = {}
     for name in LEAST_FIRST:
         owner, _, field = name.rpartition(".")
@@ -192,7 +207,7 @@ def _bounded(summary: Summary, limit: int, counter: Counter) -> Summary:
     budget = max(0, limit - min(HEADINGS, limit // 4))
     context = summary.context
     if counter.text(context) > budget // 2:
-        context = clipped(context, max(0, min(len(context), budget)))  # a token is about a character at worst
+        context = clipped(context, max(0, min(len(context), budget)))  # at worst, a token is about one character
     total = counter.text(context) + sum(map(sum, costs.values()))
     for spared in (SPARED, 0):
         for name in LEAST_FIRST:
@@ -216,7 +231,7 @@ BY_RULES = {
     "zh": "（由规则从对话中直接摘取，并非模型所写。）",
 }
 
-#: Field of the facts -> its heading, by language.
+#: Field of the facts -> heading, by language.
 FACT_HEADINGS: dict[str, dict[str, str]] = {
     "requests": {"en": "What the user asked, word for word, oldest first", "zh": "用户的原话，由旧到新"},
     "open_tasks": {"en": "Open tasks", "zh": "未完成的任务"},
@@ -226,9 +241,10 @@ FACT_HEADINGS: dict[str, dict[str, str]] = {
     "identifiers": {"en": "Names", "zh": "名称"},
     "numbers": {"en": "Figures", "zh": "数字"},
 }
-#: Written one after the other on one line.
+LONGEST_READ = 240  # characters of one item for people; the thread has the whole text
+#: Fields whose items are written on one line.
 SHORT = frozenset({"files_changed", "files_read", "identifiers", "numbers"})
-#: The order in which parts are filled, and the share of the limit that each may take in the first round.
+#: The order in which parts are filled, and the share of the limit that each may use in the first round.
 SHARES: tuple[tuple[str, float], ...] = (
     ("requests", 0.35),
     ("context", 0.2),
@@ -257,7 +273,7 @@ class Block:
 
 
 def written(summary: Summary, *, counter: Counter, limit: int, facts: bool = True) -> str:
-    """The summary as text of at most `limit` tokens; without `facts` only what a model wrote, if one did."""
+    """Return the summary as text of at most `limit` tokens; without `facts`, only what a model wrote."""
     blocks = _blocks(summary, facts=facts or summary.source == "rules")
     lead = [in_language(BY_RULES, summary.language)] if summary.source == "rules" else []
     chosen = _chosen(blocks, counter, limit - sum(counter.text(line) + 2 for line in lead))
@@ -269,18 +285,50 @@ def written(summary: Summary, *, counter: Counter, limit: int, facts: bool = Tru
 
 
 def all_lines(summary: Summary) -> list[str]:
-    """The whole summary as lines; nothing is left out."""
+    """Return the whole summary as lines; nothing is left out."""
     blocks = _blocks(summary, facts=True)
     return _lines(blocks, [(block.name, at) for block in blocks for at in range(len(block.items))])
 
 
+def for_people(summary: Summary, sent: str = "") -> str:
+    """Return the summary as Markdown: the model's text first, then the facts, each part with a heading and a list.
+
+    With `sent`, only items that are in the sent text. Long items are shortened. Prose alone has no heading.
+    """
+    shown = [
+        (block, items)
+        for block in sorted(_blocks(summary, facts=True), key=lambda block: block.name in FACT_HEADINGS)
+        if (items := [item for item in block.items if not sent or harmless(_shown(block, item)) in sent])
+    ]
+    prose_alone = len(shown) == 1 and shown[0][0].name == "context" and summary.source == "model"
+    lines: list[str] = []
+    for block, items in shown:
+        if lines:
+            lines.append("")
+        lines += [] if prose_alone else [f"### {block.heading}", ""]
+        if block.name in SHORT:
+            lines.append(", ".join(f"`{one_line(item)}`" if "`" not in item else one_line(item) for item in items))
+        elif block.name == "context" and summary.source == "model":
+            lines += [line for item in items for line in (one_line(item).lstrip("#"), "")][:-1]
+        else:
+            lines += [_list_item(item) for item in items]
+    return "\n".join(lines)
+
+
+def _list_item(item: str) -> str:
+    """Return an item of a Markdown list. None of its lines can end the list or look like a heading."""
+    short = item.strip() if len(item) <= LONGEST_READ else f"{item.strip()[:LONGEST_READ].rstrip()}{ELLIPSIS}"
+    first, *more = (line.strip() for line in short.splitlines() or [""])
+    return "\n".join([f"- {first.lstrip('#> ') or first}", *(f"  {line}" for line in more)])
+
+
 def as_message(text: str, language: str) -> Message:
-    """The text as background: a message of the user's role, in a frame that nothing inside can close."""
+    """Return a summary as background: a user message in a frame that nothing inside can close."""
     return Message(Role.USER, (Text(framed(text, "background", in_language(NOTICE, language))),))
 
 
 def as_system_section(text: str, language: str) -> str:
-    """The text as a section for the end of a system prompt, as the static-buffer document wants it, framed as well.
+    """Return a summary as a section for the end of a system prompt, as the static-buffer document requires.
 
     At most 200 words, or 400 Chinese characters.
     """
@@ -302,14 +350,14 @@ def _blocks(summary: Summary, *, facts: bool) -> list[Block]:
 
 
 def _parts(summary: Summary) -> Iterator[Part]:
-    """The parts of its style, then those that it has from an earlier summary of another style."""
+    """Yield the parts of the summary's style, then those it may have from an earlier summary of another style."""
     own = PARTS[summary.style]
     yield from own
     yield from (part for part in PARTS["structured"] if part.field not in {each.field for each in own})
 
 
 def _shown(block: Block, item: str) -> str:
-    """An item as it is written. The user's words are quoted line by line, so that none can pass for a heading."""
+    """Return an item as written. The user's words are quoted line by line, so that no line looks like a heading."""
     if block.name == "requests":
         return "\n".join(f"> {line}" for line in item.splitlines())
     if block.name == "context":
@@ -333,7 +381,7 @@ def _lines(blocks: Sequence[Block], chosen: Sequence[tuple[str, int]]) -> list[s
 
 
 def _chosen(blocks: Sequence[Block], counter: Counter, budget: int) -> list[tuple[str, int]]:
-    """The items that fit: first the newest of each block within its share, then the newest of the rest, in order."""
+    """Return the items that fit: first the newest of each block within its share, then the newest of the rest."""
     named = {block.name: block for block in blocks}
     costs = {
         (block.name, at): counter.text(_shown(block, item)) + 2
@@ -361,7 +409,7 @@ def _chosen(blocks: Sequence[Block], counter: Counter, budget: int) -> list[tupl
 
 
 def _cut(text: str, counter: Counter, limit: int) -> str:
-    """The beginning of a text that fits, found by bisection."""
+    """Return the longest beginning of a text that fits, found by bisection."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2

@@ -1,7 +1,7 @@
-"""The title of a thread: the prompt for the naming model, and the title in its answer.
+"""Titles of threads: the prompt for a title, and parsing the answer.
 
-The conversation is framed as data. An answer that is not a title (a refusal, an error, a sentence to somebody, a call)
-gives none, and the thread keeps its name.
+The conversation is framed as data. An answer that is not a title (a refusal, an error, a full sentence, a tool call) is
+rejected, and the thread keeps its name.
 """
 
 import re
@@ -14,13 +14,13 @@ from everlong.summarize.audit.signs import no_summary
 from everlong.summarize.secrets.redaction import redacted
 from everlong.summarize.text import ELLIPSIS, framed, one_line
 
-__all__ = ["LONGEST_TITLE", "parsed_title", "title_prompt"]
+__all__ = ["LONGEST_TITLE", "asked_title", "parsed_title", "title_prompt"]
 
 LONGEST_TITLE = 60  # characters; half as many if they are Chinese
 LOOKED_AT = 6  # messages
-LONGEST_QUOTE = 600  # characters of each
+LONGEST_QUOTE = 600  # characters of each message
 LOOKED_INTO = 4_000  # characters of an answer
-FAR_TOO_LONG = 3  # times the longest title: then it is an answer, not a title
+FAR_TOO_LONG = 3  # times the longest title; anything longer is an answer, not a title
 
 TASK = {
     "en": "Name this conversation with a title of at most six words in {0}: what it is about, in the user's terms. The "
@@ -51,7 +51,7 @@ _SENTENCE = re.compile(r"(?:[.!?]\s|[。！？]).*\w", re.DOTALL)
 
 
 def title_prompt(messages: Sequence[Message], language: str) -> str:
-    """The prompt for the naming model: the beginning of the conversation, bounded, framed, without secrets."""
+    """Return the prompt for a title: the beginning of the conversation, limited, framed, and without secrets."""
     quotes = []
     for message in messages:
         text = one_line(redacted(_beginning(message.text)))
@@ -64,14 +64,24 @@ def title_prompt(messages: Sequence[Message], language: str) -> str:
     return f"{task}\n\n{framed(chr(10).join(quotes), 'conversation')}"
 
 
+def asked_title(text: str) -> tuple[str, str] | None:
+    """Return the user's first message and its language from a `title_prompt`; None if it is not one."""
+    for language, task in TASK.items():
+        if text.startswith(task.partition("{0}")[0]):
+            speaker = f"[{SPEAKERS[Role.USER][language]}] "
+            said = (line.removeprefix(speaker) for line in text.splitlines() if line.startswith(speaker))
+            return next(said, ""), language
+    return None
+
+
 def _beginning(text: str) -> str:
-    """The beginning of a text, in whole words: half a key is not known for one any more."""
+    """Return the beginning of a text, in whole words: half a key would not be recognised as a secret."""
     cut = text[: 4 * LONGEST_QUOTE]
     return cut if len(cut) == len(text) else "".join(cut.rsplit(maxsplit=1)[:-1])
 
 
 def parsed_title(text: str) -> str | None:
-    """The title in an answer, on one line and not too long; None if there is none.
+    """Return the title in an answer, on one line and not too long; None if there is none.
 
     Example: 'Title: **"Login bug in Safari."**' -> "Login bug in Safari"
     """
@@ -94,7 +104,7 @@ def parsed_title(text: str) -> str | None:
 
 
 def _shortened(title: str) -> str:
-    """The title within its longest length, cut between words; a Chinese character is as wide as two letters."""
+    """Return the title, cut between words if it is too long. A Chinese character counts as two."""
     width = 0
     for at, character in enumerate(title):
         width += 2 if _CHINESE.match(character) else 1

@@ -1,8 +1,8 @@
-"""A conversation as data for another model to read: framed, clamped, without pictures, reasoning and secrets.
+"""Write a conversation as data for another model: framed, clamped, without images, reasoning and secrets.
 
-Nothing inside can close the frame or pass for a line of another speaker: lines that look like ours are quoted, and
-invisible characters are taken out before secrets are looked for. A history that is too long for one call is split into
-chunks: whole steps, in order, nothing left out.
+Nothing inside can close the frame or imitate a line of another speaker: lines that look like ours are quoted. Invisible
+characters are removed before secrets are searched. A history that is too long for one call is split into chunks: whole
+steps, in order, nothing left out.
 """
 
 import re
@@ -30,23 +30,23 @@ from everlong.summarize.secrets.redaction import redacted
 from everlong.summarize.text import UNSEEN, framed, in_pieces
 from everlong.tokens import Counter
 
-__all__ = ["Line", "chunks", "clamped", "lines_of", "shown", "transcript"]
+__all__ = ["Line", "chunks", "clamped", "lines_of", "read_transcript", "shown", "transcript"]
 
 TAG = "conversation"
-#: Characters of one result and of one message, tried in order until the whole fits.
+#: The most characters of one result and of one message; tried in order until the whole fits.
 CLAMPS = ((8_000, 40_000), (3_000, 20_000), (1_200, 8_000), (500, 3_000), (200, 1_200), (80, 400), (40, 120))
 SPEAKERS = {
     "en": {Role.SYSTEM: "system", Role.USER: "user", Role.ASSISTANT: "assistant", Role.TOOL: "tool"},
     "zh": {Role.SYSTEM: "系统", Role.USER: "用户", Role.ASSISTANT: "助手", Role.TOOL: "工具"},
 }
-#: Characters of one result and of one message when a chunk is measured; larger ones are clamped when read.
+#: The most characters of one result and of one message when a chunk is measured.
 RESULT, MESSAGE = 3_000, 20_000
 FRAME = 32  # tokens of the two tags around a chunk
 LINE_END = 1  # token between two steps
 PICTURE = "[image]"
 LONGEST_NAME = 64  # characters of a tool's name, or of the kind of a part
 SHORTEST = 16  # characters; below that nothing is left to cut
-SPARE = 0.95  # of the limit is aimed at: the middle of a text may have fewer tokens than its ends
+SPARE = 0.95  # of the limit is the aim: the middle of a text may have fewer tokens than its ends
 
 _BREAKS = re.compile(r"\r\n?|[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _BLANK = re.compile(r"\s{64,}")
@@ -56,11 +56,13 @@ _SPEAKER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _NOT_IN_NAME = re.compile(r"[^\w.:/-]+")
+_FRAMED = re.compile(rf"<({TAG}-\w+)>\n(.*?)\n?</\1>", re.DOTALL)
+_SPOKEN = re.compile(r"^\[([^\]\n]{1,140})\] ", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One part of a message: speaker and cleaned text. Results are clamped more than what was said."""
+    """One part of a message: speaker and cleaned text. Results and calls are clamped more than other text."""
 
     who: str
     text: str
@@ -68,7 +70,7 @@ class Line:
 
 
 def transcript(messages: Sequence[Message], *, counter: Counter, limit: int, language: str) -> str:
-    """The conversation inside its frame, within `limit` tokens where clamping can achieve it."""
+    """Return the conversation in its frame, shortened to `limit` tokens if possible."""
     lines = lines_of(messages, language)
     inside = ""
     for result, message in CLAMPS:
@@ -79,10 +81,28 @@ def transcript(messages: Sequence[Message], *, counter: Counter, limit: int, lan
     return _cut_to(inside, counter, limit)
 
 
-def chunks(messages: Sequence[Message], *, counter: Counter, room: int) -> list[History]:
-    """Chunks whose transcripts fit `room` tokens, as few as can hold these steps in order.
+def read_transcript(text: str) -> list[tuple[Role, str]]:
+    """Return who said what in the transcript inside a text, in order; [] if there is none. Calls are left out.
 
-    A step that is larger by itself is a chunk of its own, and is clamped when read.
+    Example: "<conversation-1f>\\n[user] hi\\n[bash →] ok\\n</conversation-1f>" -> [(USER, "hi"), (TOOL, "ok")]
+    """
+    found = _FRAMED.search(text)
+    if found is None:
+        return []
+    roles = {name: role for names in SPEAKERS.values() for role, name in names.items()}
+    pieces = _SPOKEN.split(found[2])
+    said: list[tuple[Role, str]] = []
+    for who, words in zip(pieces[1::2], pieces[2::2], strict=True):
+        role = Role.TOOL if who.endswith("→") else roles.get(who)
+        if role is not None:
+            said.append((role, words.strip("\n")))
+    return said
+
+
+def chunks(messages: Sequence[Message], *, counter: Counter, room: int) -> list[History]:
+    """Return chunks whose transcripts fit into `room` tokens, as few as possible, with the steps in order.
+
+    A step that is too large becomes its own chunk; its transcript is shortened.
     Example: ten steps of 400 tokens, room 1 000 -> five chunks of two steps
     """
     parts: list[History] = []
@@ -100,7 +120,10 @@ def chunks(messages: Sequence[Message], *, counter: Counter, room: int) -> list[
 
 
 def lines_of(messages: Sequence[Message], language: str) -> list[Line]:
-    """A line for each part that a reader needs, in order. Example: a call of `bash` -> Line("assistant → bash", …)"""
+    """Return a line for each part except reasoning, in order.
+
+    Example: a call of `bash` -> Line("assistant → bash", …)
+    """
     speakers = in_language(SPEAKERS, language)
     names: dict[CallId, str] = {}
     lines = (_line(part, speakers[message.role], speakers, names) for message in messages for part in message.parts)
@@ -140,12 +163,12 @@ def _inner(part: ResultPart) -> str:
 
 
 def shown(lines: Sequence[Line], *, result: int, message: int) -> str:
-    """The lines as text, with at most `result` characters of a result and `message` of a message."""
+    """Return the lines as text, with at most `result` characters of a result and `message` of a message."""
     return "\n".join(f"[{line.who}] {clamped(line.text, result if line.result else message)}" for line in lines)
 
 
 def clamped(text: str, most: int) -> str:
-    """The beginning and the end of a text, and how much is missing between.
+    """Return the beginning and the end of a text, and how much is missing between them.
 
     Example: clamped("a" * 90 + "z" * 10, 30) -> "aaaaaaaaaaaaaaaaaaaa […70…] zzzzzzzzzz"
     """
@@ -176,7 +199,7 @@ def _name(name: str) -> str:
 
 
 def _cut_to(inside: str, counter: Counter, limit: int) -> str:
-    """The framed beginning and end of the whole, shortened until it fits."""
+    """Return the framed beginning and end of the whole, shortened until it fits."""
     most = len(inside)
     while True:
         text = framed(clamped(inside, most), TAG)

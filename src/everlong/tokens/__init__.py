@@ -1,6 +1,6 @@
-"""The tokens of texts, messages and pictures: exact where a tokenizer exists, estimated where not.
+"""Token counts of texts, messages and images: exact if a tokenizer exists, otherwise estimated.
 
-Counts only: what fits is decided elsewhere. Never uses the network.
+It only counts; other packages decide what fits. It never uses the network.
 """
 
 from typing import TYPE_CHECKING

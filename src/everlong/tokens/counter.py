@@ -1,9 +1,8 @@
 """Count the tokens of messages for one model.
 
-Everything the model reads counts: text, calls, results, reasoning, pictures, tool schemas, and the
-framing around each message. Counts are remembered per message, by content, so that a list which
-grew by one costs one. The same counter may be used from several threads. A `Calibration` learns from
-reported usage how far the counts are off.
+Everything the model reads counts: text, calls, results, reasoning, pictures, tool schemas, and the framing around each
+message. Counts are cached per message, by content, so a list that grew by one message costs one count. A counter may be
+used from several threads. A `Calibration` learns from reported usage how far the counts are off.
 """
 
 import math
@@ -11,6 +10,7 @@ import re
 import string
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import assert_never
 
 from everlong.core import Image, JsonText, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
@@ -25,40 +25,42 @@ CALL_FRAME = 8  # id, type and separators around a call
 TOOL_FRAME = 8  # the namespace around one tool schema
 SEALED_CHARACTERS = 5  # encrypted reasoning: base64 characters for each token it stands for
 
-REMEMBERED = 200_000  # counts, about 20 MB; the oldest half goes when there are more
+REMEMBERED = 200_000  # counts, about 20 MB; if there are more, the oldest half is dropped
 
-#: Inside an opaque part so many of these characters in a row are a file, not text.
+#: In an opaque part, a run of at least this many of these characters is a file, not text.
 ENCODED = string.ascii_letters + string.digits + "+/=_-"
 LEAST_FILE = 4_096
-FLAT_FILE = 1_024  # tokens of such a file
-#: Only where a run begins: tried inside one, each start would scan it again.
+FLAT_FILE = 1_024  # tokens that such a file counts as
+#: Matches only at the beginning of a run: tried inside one, each start would scan the run again.
 ENCODED_FILE = re.compile(f"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/=_-]{{{LEAST_FILE},}}")
-SEARCHED = 65_536  # characters searched at once: no other thread runs meanwhile
+SEARCHED = 65_536  # characters searched at once: a search blocks all other threads
 
 
 class Counter:
-    """Counts tokens for one model. `vocabulary` says how, and how far off the figures may be."""
+    """Counts tokens for one model. `vocabulary` says how, and how inaccurate the counts may be."""
 
     def __init__(self, model: str = "", *, vocabulary: Vocabulary | None = None) -> None:
         self.model = model
         self.vocabulary = vocabulary or vocabulary_of(model)
         self._image_rule = image_rule(model)
         self._known: dict[int, int] = {}
+        self._rough: _RoughCounter | None = None
 
     @property
     def exact(self) -> bool:
-        """Whether texts are counted with the model's own vocabulary."""
+        """Whether texts are counted with the model's own tokenizer."""
         return self.vocabulary.exact
 
     def text(self, text: str) -> int:
-        """Tokens of a bare text, without framing."""
+        """Return the tokens of a plain text, without framing."""
         if self.vocabulary.exact:
             return count_exact(self.vocabulary.name, text)
         return estimate(text, self.vocabulary.name)
 
     def message(self, message: Message) -> int:
-        """Tokens of a message with its framing; counted once for equal content."""
-        # The hash of a message is its content; keeping 64 bits instead of the message keeps no text alive.
+        """Return the tokens of a message with its framing. Equal messages are counted once."""
+        # A message is hashed by its content. The cache keeps the 64-bit hash, so that it does not hold the text in
+        # memory.
         key = hash(message)
         known = self._known.get(key)
         if known is None:
@@ -67,12 +69,23 @@ class Counter:
             known = self._known[key] = self._count(message)
         return known
 
+    def rough(self, message: Message) -> int:
+        """Return the approximate tokens of a message, at low cost.
+
+        If the tokens can only be estimated, the estimate looks at only a part of the text.
+        """
+        if self.exact:
+            return self.message(message)
+        if self._rough is None:
+            self._rough = _RoughCounter(self.model, vocabulary=self.vocabulary)
+        return self._rough._count(message)
+
     def messages(self, messages: Iterable[Message]) -> int:
-        """Tokens of a list of messages."""
+        """Return the tokens of a list of messages."""
         return sum(map(self.message, messages))
 
     def tools(self, tools: Iterable[JsonText]) -> int:
-        """Tokens of tool schemas; each is counted once."""
+        """Return the tokens of tool schemas. Each schema is counted once."""
         return sum(map(self._tool, tools))
 
     def _tool(self, schema: JsonText) -> int:
@@ -85,7 +98,7 @@ class Counter:
         return known
 
     def part(self, part: Part) -> int:
-        """Tokens of one part, with the framing that belongs to it alone."""
+        """Return the tokens of one part with its own framing."""
         match part:
             case Text(text):
                 return self.text(text)
@@ -107,7 +120,7 @@ class Counter:
         total = sum(map(self.part, message.parts))
         if message.name:
             total += 1 + self.text(message.name)
-        # A result brings its own frame, and a tool message is nothing but results.
+        # A result counts its own frame, so a message that is nothing but results needs no other.
         spoken = not message.parts or any(not isinstance(part, ToolResult) for part in message.parts)
         return total + MESSAGE_FRAME if spoken else total
 
@@ -116,8 +129,16 @@ class Counter:
             self._known.pop(key, None)
 
 
+class _RoughCounter(Counter):
+    """A counter that looks at only a part of longer texts."""
+
+    def text(self, text: str) -> int:
+        """Estimate the tokens of a plain text."""
+        return estimate(text, self.vocabulary.name, rough=True)
+
+
 class Tally:
-    """The running count of a history that grows at its end: adding a message costs that message."""
+    """The running count of a growing history. Adding a message costs only that message."""
 
     def __init__(self, counter: Counter, messages: Iterable[Message] = ()) -> None:
         self.counter = counter
@@ -126,13 +147,13 @@ class Tally:
         self.extend(messages)
 
     def add(self, message: Message) -> int:
-        """Add a message; return the new total."""
+        """Add a message and return the new total."""
         self.total += self.counter.message(message)
         self.length += 1
         return self.total
 
     def extend(self, messages: Iterable[Message]) -> int:
-        """Add several messages; return the new total."""
+        """Add several messages and return the new total."""
         for message in messages:
             self.add(message)
         return self.total
@@ -150,7 +171,7 @@ def _without_files(body: JsonText) -> tuple[int, str]:
 
 
 def _between_files(body: JsonText) -> Iterator[str]:
-    """Yield the body in pieces that cut no run; a run that fills more than one of them comes shortened."""
+    """Yield the body in pieces that never split a run. A run that fills a whole piece is yielded shortened."""
     start = 0
     while start < len(body):
         stop = start + SEARCHED
@@ -169,21 +190,21 @@ def _between_files(body: JsonText) -> Iterator[str]:
 
 KEPT = 9  # reports: enough for a median, few enough to follow a provider that changes its framing
 SMALLEST = 200  # tokens; below that the provider's hidden framing outweighs the text
-LARGEST_RATIO = 4.0  # beyond it the report is about another request
+LARGEST_RATIO = 4.0  # beyond it, the report belongs to another request
 SETTLED = 3  # reports before the measured spread replaces the prior one
 LEAST_SPREAD = 0.01
-REPORTED_SPREAD = 0.05  # at most, from the first report on
+REPORTED_SPREAD = 0.05  # the most to expect once there is a report
 
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """The ratios of reported to counted tokens. `prior` is the spread to expect before any report."""
+    """Corrects counts by the ratio of reported to counted tokens. `prior` is the error to expect before any report."""
 
     prior: float = 0.0
     ratios: tuple[float, ...] = ()
 
     def observe(self, counted: int, reported: int) -> "Calibration":
-        """Return a calibration with this report; reports that cannot be about this request are ignored."""
+        """Return a calibration with another report. Implausible reports are ignored."""
         if counted < SMALLEST or reported <= 0:
             return self
         ratio = reported / counted
@@ -193,25 +214,36 @@ class Calibration:
 
     @property
     def factor(self) -> float:
-        """The factor for a count. One report alone corrects an estimate upwards, and no exact count."""
-        if len(self.ratios) == 1 and self.prior:
-            return max(1.0, self.ratios[0])
-        votes = sorted((1.0, *self.ratios))
-        lower, upper = votes[(len(votes) - 1) // 2], votes[len(votes) // 2]
-        return min(lower, upper, key=lambda vote: abs(math.log(vote)))
+        """The factor for a count. One report alone can only raise an estimate, and never changes an exact count."""
+        return _factor_and_spread(self.prior, self.ratios)[0]
 
     @property
     def spread(self) -> float:
-        """The relative error that is still to be expected."""
-        if len(self.ratios) < SETTLED:
-            return min(self.prior, REPORTED_SPREAD) if self.ratios else self.prior
-        deviations = sorted(abs(ratio / self.factor - 1) for ratio in self.ratios)
-        return max(LEAST_SPREAD, deviations[-2])  # the largest may be the one odd report
+        """The relative error to expect."""
+        return _factor_and_spread(self.prior, self.ratios)[1]
 
     def expected(self, counted: int) -> int:
-        """The most likely true figure."""
+        """Return the most likely true figure."""
         return round(counted * self.factor)
 
     def at_most(self, counted: int) -> int:
-        """The figure to decide with: too high rather than too low."""
+        """Return a safe upper figure to decide with."""
         return math.ceil(counted * self.factor * (1 + self.spread))
+
+
+@lru_cache(maxsize=256)
+def _factor_and_spread(prior: float, ratios: tuple[float, ...]) -> tuple[float, float]:
+    """Return factor and spread. Cached, because each request needs them many times."""
+    factor = _factor(prior, ratios)
+    if len(ratios) < SETTLED:
+        return factor, (min(prior, REPORTED_SPREAD) if ratios else prior)
+    deviations = sorted(abs(ratio / factor - 1) for ratio in ratios)
+    return factor, max(LEAST_SPREAD, deviations[-2])  # the largest deviation may be a single odd report
+
+
+def _factor(prior: float, ratios: tuple[float, ...]) -> float:
+    if len(ratios) == 1 and prior:
+        return max(1.0, ratios[0])
+    votes = sorted((1.0, *ratios))
+    lower, upper = votes[(len(votes) - 1) // 2], votes[len(votes) // 2]
+    return min(lower, upper, key=lambda vote: abs(math.log(vote)))

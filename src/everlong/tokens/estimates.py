@@ -1,13 +1,12 @@
-"""Estimate the tokens of a text where there is no tokenizer.
+"""Estimate the tokens of a text without a tokenizer.
 
-A token ends between two neighbouring bytes with a chance that depends mostly on these two: rarely
-inside "th", nearly always inside "a(". The estimate adds these chances up over the text. Bytes are
-taken in classes, and the chances of each vocabulary stand in `weights.json`, which
-`scripts/fit_estimate.py` writes. No chance is below 0 or above 1, so junk that no one ever fitted
-cannot carry the figure away. Long runs of one character are the one thing two bytes cannot tell
-(128 spaces are one token); they are counted by their length.
+A token ends between two neighbouring bytes with a probability that depends mostly on these two: rarely inside "th",
+nearly always inside "a(". The estimate sums these probabilities over the text. Bytes are grouped into classes;
+`weights.json`, written by `scripts/fit_estimate.py`, has the probabilities for each vocabulary. Each is between 0 and
+1, so unusual text cannot distort the estimate without limit. Pairs of bytes cannot describe long runs of one character
+(128 spaces are one token), so runs are counted by their length.
 
-Fixed work for each byte, whatever the text. Nothing here loads a tokenizer.
+The work per byte is constant, whatever the text.
 """
 
 import json
@@ -47,10 +46,12 @@ ESTIMATED: tuple[str, ...] = (
     "claude",
 )
 
-STEPS = 64  # a chance of 1 in the weights
-LAST_OF_RUN = 0.5  # tokens; the last one of a run is seldom full
+STEPS = 64  # the weight that means a probability of 1
+LAST_OF_RUN = 0.5  # tokens; the last token of a run is rarely full
 LEAST_RUN = 16  # characters
-#: A longer text is estimated in pieces of so many characters: no other thread runs while one is added up.
+EVERY = 7  # a rough estimate takes every 7th of the even pairs; odd, so that it does not align with table columns
+SHORT = 512  # bytes; a rough estimate of a text up to this size takes all pairs
+#: A longer text is estimated in pieces of this many characters, because each piece blocks all other threads.
 PIECE = 32_768
 
 
@@ -59,20 +60,20 @@ def _each(run: Iterable[int], width: int = 1) -> tuple[bytes, ...]:
     return tuple(members[at : at + width] for at in range(0, len(members), width))
 
 
-#: The classes of bytes, disjoint and complete. Small letters stand alone: their pairs tell words from noise.
+#: The classes of bytes, disjoint and complete. Each lowercase letter is a class: their pairs tell words from noise.
 CLASSES: tuple[bytes, ...] = (
     *_each(b"abcdefghijklmnopqrstuvwxyz"),
     *(b"AEIOU", b"BCDFGHLMNPRSTY", b"JKQVWXZ", b"0123456789"),
     *(b".", b",", b":;", b"!?", b"'", b'"`', b"([{<", b")]}>", b"_", b"-", b"/", b"\\", b"=", b"+*&|^~", b"#@$%"),
     *(b" ", b"\n", b"\t", b"\r", bytes({*range(0x20), 0x7F} - {*b"\n\t\r"})),
-    *_each(range(0x80, 0xC0), 4),  # inside a character of UTF-8; from here on its first bytes
+    *_each(range(0x80, 0xC0), 4),  # continuation bytes of UTF-8; the first bytes follow below
     *(b"\xc0\xc1\xc2", b"\xc3", b"\xc4\xc5", bytes(range(0xC6, 0xCC)), b"\xcc\xcd"),  # Latin and its accents
     *(b"\xce\xcf", b"\xd0", b"\xd1", bytes(range(0xD2, 0xD6)), b"\xd6\xd7", bytes(range(0xD8, 0xE0))),
     *_each(range(0xE0, 0xEE)),  # Indic, symbols, kana, Han, Hangul
     *(b"\xee\xef", bytes(range(0xF0, 0x100))),
 )
 
-#: Characters that tokens hold many of in a row; digits never are.
+#: Characters that one token can hold many of in a row. Digits are never among them.
 REPEATABLE = "".join(map(chr, sorted({*range(0x80)} - {*b"0123456789"}))) + "·—…•─━│═█░▒▓　"
 
 _REPEATABLE = frozenset(REPEATABLE)
@@ -92,7 +93,7 @@ _CLASS_OF_BYTE = _class_of_byte()
 
 @dataclass(frozen=True, slots=True)
 class _Weights:
-    """`ends[pair of class codes]` is a chance in `STEPS`; `repeats[character]` how many of it fill a token."""
+    """`ends[pair of class codes]` is a probability times `STEPS`; `repeats[character]` is how many fill a token."""
 
     ends: list[int]
     repeats: dict[str, float]
@@ -112,8 +113,11 @@ def _weights(vocabulary: str) -> _Weights:
     return _Weights(ends, repeats)
 
 
-def estimate(text: str, vocabulary: str = DEFAULT) -> int:
-    """Estimate the tokens of a text in a vocabulary; in the default one if it has no weights.
+def estimate(text: str, vocabulary: str = DEFAULT, *, rough: bool = False) -> int:
+    """Estimate the tokens of a text in a vocabulary, or in the default one if the vocabulary has no weights.
+
+    A `rough` estimate looks at only some pairs of a text between 512 bytes and 32 768 characters: it is right on
+    average over many texts, not for each.
 
     Example: "The quick brown fox jumps over the lazy dog." -> 11 (it is 10)
     """
@@ -124,6 +128,10 @@ def estimate(text: str, vocabulary: str = DEFAULT) -> int:
     if len(text) <= PIECE:
         shortened, left_out = shorten_runs(text)
         codes = class_codes(shortened)
+        if rough and len(codes) > SHORT:
+            some = _pairs(codes, 0)[::EVERY]
+            ends = round(sum(map(chance, some)) * (len(codes) - 1) / len(some))
+            return round(1 + ends / STEPS + run_tokens(left_out, weights.repeats))
         ends = sum(map(chance, _pairs(codes, 0))) + sum(map(chance, _pairs(codes, 1)))
         return round(1 + ends / STEPS + run_tokens(left_out, weights.repeats))
     ends, runs, last = 0, 0.0, b""
@@ -136,13 +144,13 @@ def estimate(text: str, vocabulary: str = DEFAULT) -> int:
 
 
 def _pairs(codes: bytes, start: int) -> memoryview:
-    """Every second pair of neighbours, each as one 16-bit number: from 0 the even pairs, from 1 the odd ones."""
+    """Return every second pair of neighbours as 16-bit numbers: the even pairs with `start` 0, the odd ones with 1."""
     stop = start + (len(codes) - start) // 2 * 2
     return memoryview(codes[start:stop]).cast("H")
 
 
 def class_codes(text: str) -> bytes:
-    """The class of each byte of the text in UTF-8."""
+    """Return the class of each UTF-8 byte of the text."""
     try:
         encoded = text.encode()
     except UnicodeEncodeError:
@@ -151,7 +159,7 @@ def class_codes(text: str) -> bytes:
 
 
 def shorten_runs(text: str) -> tuple[str, list[tuple[str, int]]]:
-    """The text with each long run of one character cut to one, and what was left out of each.
+    """Return the text with each long run of one character cut to one character, and what was left out of each run.
 
     Example: "a" + "-" * 40 + "b" -> "a-b", [("-", 39)]
     """
@@ -165,7 +173,7 @@ def shorten_runs(text: str) -> tuple[str, list[tuple[str, int]]]:
 
 
 def _shortened_pieces(text: str) -> Iterator[tuple[str, list[tuple[str, int]]]]:
-    """Yield what `shorten_runs` makes of a text, piece by piece: no run is cut, however long it is."""
+    """Apply `shorten_runs` piece by piece, without splitting a run, however long it is."""
     start = 0
     while len(text) - start > PIECE:
         stop = start + PIECE
@@ -187,7 +195,7 @@ def _shortened_pieces(text: str) -> Iterator[tuple[str, list[tuple[str, int]]]]:
 
 
 def _end_of_run(text: str, at: int) -> int:
-    """Where the run of one character ends that goes on at this place."""
+    """Return where the run of the character at `at` ends."""
     run = text[at] * PIECE
     while text.startswith(run, at):
         at += PIECE
@@ -196,7 +204,7 @@ def _end_of_run(text: str, at: int) -> int:
 
 
 def run_tokens(left_out: Iterable[tuple[str, int]], repeats: Mapping[str, float], tokens: float = 0.0) -> float:
-    """The tokens of the parts of runs that were left out, added to those of the runs before."""
+    """Return the tokens of the characters that runs lost, added to `tokens`."""
     for character, length in left_out:
         many = repeats[character]
         tokens += length / many + (LAST_OF_RUN if many > 1 else 0)

@@ -1,8 +1,8 @@
-"""Exact counts with splintr, which carries its vocabularies inside: no download, no network.
+"""Exact counts with splintr, whose package contains the vocabularies: no download, no network.
 
-A vocabulary is loaded when it is first needed and kept. Special tokens spelled out in a text are
-text. Lone surrogates count as the replacement character that a provider would receive. A table says which
-vocabulary a model has, or which is nearest.
+A vocabulary is loaded on first use and kept. Special tokens spelled out in a text count as plain text. Lone surrogates
+count as the replacement character that a provider would receive. A table maps each model to its vocabulary, or to the
+nearest one.
 """
 
 import re
@@ -18,14 +18,15 @@ from everlong.tokens.pieces import PIECE, SMALL_PIECE, TOKEN_BYTES, Encoding, by
 __all__ = ["UNKNOWN", "Vocabulary", "count_exact", "encoding_of", "name_segments", "vocabulary_of"]
 
 MARKERS_WORTH_SEARCHING = 4
-#: Tokens of one text that are counted exactly: four times the largest window of a model with a known vocabulary.
+WORTH_COPYING = 256  # characters; shorter texts are not copied
+#: The most tokens of one text to count exactly: four times the largest window of a model with a known vocabulary.
 ENOUGH = 8_388_608
 
-#: In these, markup and blank lines are ordinary entries of the vocabulary that only the full matcher finds.
+#: In these vocabularies, markup and blank lines are ordinary entries that only the full matcher finds.
 MATCHED_WHOLE = frozenset({"gemma2", "gemma3", "gemma4"})
 
-#: In these a space begins a word at the start of a text too, and would begin one at the start of every piece. After a
-#: line end there is none, and no token holds a line end beside anything else.
+#: These vocabularies put a space before the start of a text, and so would before every piece. They put none after a
+#: line end, and no token contains a line end and anything else; so later pieces are encoded after a line end.
 BEGUN_WITH_SPACE = frozenset({"llama2", "mistral_v1", "mistral_v2"})
 LINE_END, ITS_TOKENS = "\n", 2
 
@@ -40,8 +41,8 @@ class _Encoder(Protocol):
 @dataclass(frozen=True, slots=True)
 class _Loaded:
     encoder: _Encoder
-    #: How every special token of the vocabulary begins; without any of them in a text the packed
-    #: encoding, half as expensive, finds the same tokens.
+    #: The beginnings of all special tokens of the vocabulary. If none of them occurs in a text, the packed encoding
+    #: finds the same tokens at half the cost.
     markers: tuple[str, ...]
 
 
@@ -57,7 +58,7 @@ def _load(name: str) -> _Loaded:
 
 
 def count_exact(vocabulary: str, text: str) -> int:
-    """How many tokens the text is in that vocabulary. Example: ("o200k_base", "hello world") -> 2"""
+    """Return the tokens of a text in a vocabulary. Example: ("o200k_base", "hello world") -> 2"""
     if len(text) <= 2 * SMALL_PIECE:
         return _count(vocabulary, text)
     encoding = encoding_of(vocabulary)
@@ -70,7 +71,7 @@ def count_exact(vocabulary: str, text: str) -> int:
 
 
 def _count_long(encoding: Encoding, text: str) -> int:
-    """The tokens of a text piece by piece; when no window holds them any more, the rest counts as its bytes."""
+    """Count the tokens of a text piece by piece. Once they exceed every window, the rest counts as its bytes."""
     total = 0
     for piece in counted_pieces(encoding, text):
         total += piece.tokens
@@ -84,18 +85,23 @@ def _count(vocabulary: str, text: str) -> int:
     try:
         for marker in loaded.markers:
             if marker in text:
-                return len(loaded.encoder.encode_ordinary(text))
-        return len(loaded.encoder.encode_flat(text)) // TOKEN_BYTES
+                return len(loaded.encoder.encode_ordinary(_own(text)))
+        return len(loaded.encoder.encode_flat(_own(text))) // TOKEN_BYTES
     except UnicodeEncodeError:
         return _count(vocabulary, well_formed(text))
 
 
+def _own(text: str) -> str:
+    """Return the text, copied if it is long and not ASCII: encoding caches the UTF-8 bytes in the string object."""
+    return text if text.isascii() or len(text) <= WORTH_COPYING else text[:1] + text[1:]
+
+
 @cache
 def encoding_of(vocabulary: str) -> Encoding:
-    """How a vocabulary encodes the pieces of a text."""
+    """Return how a vocabulary encodes the pieces of a text."""
     encoder, markers = _load(vocabulary).encoder, _load(vocabulary).markers
 
-    def pack(text: str, begins: bool) -> bytes:  # noqa: ARG001 - it makes no difference to most
+    def pack(text: str, begins: bool) -> bytes:  # noqa: ARG001 - most vocabularies ignore it
         if any(marker in text for marker in markers):
             return array("I", encoder.encode_ordinary(text)).tobytes()
         return encoder.encode_flat(text)
@@ -126,14 +132,14 @@ def _nearest(name: str, spread: float) -> Vocabulary:
     return Vocabulary(name, exact=False, spread=spread)
 
 
-#: The error that 19 of 20 estimates stay below: a tenth for a message, much less for a conversation. A vocabulary that
-#: writes more than that is learned from the first usage that is reported, or from a refusal.
+#: The error that 19 of 20 estimates stay below: a tenth for a message, much less for a conversation. If a vocabulary
+#: needs even more tokens, the first reported usage or a refusal corrects the estimate.
 ESTIMATE_ERROR = 0.10
 
-#: Nothing known: the estimate for o200k.
+#: For models that nothing is known about: the estimate for o200k.
 UNKNOWN = _nearest("o200k_base", ESTIMATE_ERROR)
 
-#: No tokenizer of a current Claude exists offline; its newest vocabularies write more than the published one.
+#: There is no offline tokenizer for a current Claude; its newest vocabularies need more tokens than the published one.
 CLAUDE = _nearest("claude", 0.15)
 
 ROWS: tuple[tuple[str, Vocabulary], ...] = (
@@ -201,7 +207,7 @@ _HOST = re.compile(r"^(?:(?:us|eu|ap|apac|global|jp|au)\.)?(?:anthropic\.)?")
 
 
 def name_segments(model: str) -> list[str]:
-    """The pieces of a model's name, each without the region and vendor that a cloud writes before it.
+    """Return the segments of a model's name, each without a cloud's region and vendor prefix.
 
     Example: "bedrock/us.anthropic.claude-opus-4-5" -> ["bedrock", "claude-opus-4-5"]
     """
@@ -210,7 +216,7 @@ def name_segments(model: str) -> list[str]:
 
 @lru_cache(maxsize=1_024)
 def vocabulary_of(model: str) -> Vocabulary:
-    """The vocabulary of a model, whatever stands around its name.
+    """Return the vocabulary of a model, whatever surrounds its name.
 
     Example: "openrouter/openai/gpt-4o-mini" -> o200k_base, exact; "claude-opus-4-5" -> claude, estimated
     """
@@ -222,5 +228,5 @@ def vocabulary_of(model: str) -> Vocabulary:
 
 
 def _ends_well(start: str, following: str) -> bool:
-    """`o1` is `o1-mini` but not `o100`."""
+    """Whether the name may end here: `o1` matches `o1-mini` but not `o100`."""
     return not (start[-1].isdigit() and following.isdigit())

@@ -1,8 +1,8 @@
-"""The tokens of a picture: by its dimensions and the provider's rule, never by its encoded bytes.
+"""The tokens of an image, from its dimensions and the provider's rule, never from its encoded bytes.
 
-The dimensions are read from the first bytes of the file (PNG, JPEG, GIF, WebP). Where they or the
-rule are not known, a flat figure stands in. A rule is a row: how the model's name begins, and a
-function from width and height to tokens.
+The dimensions are read from the first bytes of the file (PNG, JPEG, GIF, WebP). If the dimensions or the rule are
+unknown, a flat figure is used. A rule is a row: the beginning of the model's name, and a function from width and height
+to tokens.
 """
 
 import base64
@@ -18,17 +18,17 @@ from everlong.tokens.exact import name_segments
 
 __all__ = ["FLAT_IMAGE", "ImageRule", "dimensions", "image_rule", "image_tokens"]
 
-#: Tokens for a picture of a model whose rule is not known, as the documents about nanobot estimate it.
+#: Tokens of an image if the model's rule is unknown, as estimated in the documents about nanobot.
 FLAT_IMAGE = 300
 
-HEADER_CHARACTERS = 87_380  # base64 of 64 kB: a JPEG may carry a page of metadata before its size
+HEADER_CHARACTERS = 87_380  # base64 of 64 kB: a JPEG may have much metadata before its size
 
 ByDimensions = Callable[[int, int], int]
 
 
 @dataclass(frozen=True, slots=True)
 class ImageRule:
-    """How a family of models charges for pictures; `low` is the price of OpenAI's detail "low"."""
+    """How a family of models charges for images; `low` is the price of OpenAI's detail "low"."""
 
     tokens: ByDimensions
     unknown: int
@@ -36,30 +36,30 @@ class ImageRule:
 
 
 def _tiles(width: int, height: int, *, base: int, tile: int) -> int:
-    """OpenAI: fit into 2048 x 2048, then shortest side to 768, then 512-pixel tiles."""
+    """OpenAI: scale to fit 2048 x 2048, then the shortest side to 768, then count 512-pixel tiles."""
     scale = min(1.0, 2_048 / max(width, height))
     scale = min(scale, 768 / min(width, height)) if min(width, height) * scale > 768 else scale
     return base + tile * math.ceil(width * scale / 512) * math.ceil(height * scale / 512)
 
 
 def _patches(width: int, height: int, *, side: int, most: int, factor: float) -> int:
-    """Square patches, scaled down to at most `most` of them."""
+    """Count square patches, at most `most` of them."""
     count = math.ceil(width / side) * math.ceil(height / side)
     return math.ceil(min(count, most) * factor)
 
 
 def _area(width: int, height: int, *, edge: int = 1_568, most: int = 1_640) -> int:
-    """Anthropic: longest edge to 1568, then pixels / 750; what would come to more is made smaller first."""
+    """Anthropic: scale the longest edge to `edge`, then pixels / 750, at most `most`."""
     scale = min(1.0, edge / max(width, height))
     return min(most, math.ceil(width * scale * height * scale / 750))
 
 
-#: Claude models that see more of a picture.
+#: Claude models that see images at a higher resolution.
 SHARP = partial(_area, edge=2_576, most=4_784)
 
 
 def _crops(width: int, height: int) -> int:
-    """Gemini: 258 for a small picture, otherwise for each crop of 768 pixels."""
+    """Gemini: 258 for a small image, otherwise 258 for each crop of 768 pixels."""
     if max(width, height) <= 384:
         return 258
     return 258 * math.ceil(width / 768) * math.ceil(height / 768)
@@ -87,14 +87,14 @@ RULES: tuple[tuple[str, ImageRule], ...] = (
 
 
 def image_rule(model: str) -> ImageRule | None:
-    """The rule of a model's family, or None."""
+    """Return the rule of a model's family, or None."""
     names = name_segments(model)
     rules = [(len(start), rule) for start, rule in RULES for name in names if name.startswith(start)]
     return max(rules, key=lambda row: row[0])[1] if rules else None
 
 
 def image_tokens(image: Image, rule: ImageRule | None) -> int:
-    """What the picture costs. Example: 1024 x 1024 for gpt-4o -> 765; unknown model -> 300"""
+    """Return the tokens of an image. Example: 1024 x 1024 for gpt-4o -> 765; unknown model -> 300"""
     if rule is None:
         return FLAT_IMAGE
     if image.detail == "low" and rule.low is not None:
@@ -104,7 +104,7 @@ def image_tokens(image: Image, rule: ImageRule | None) -> int:
 
 
 def dimensions(data: str) -> tuple[int, int] | None:
-    """Width and height of a base64-encoded picture, from its first bytes; None if they do not say."""
+    """Return the width and height of a base64-encoded image from its first bytes; None if they are not there."""
     head = data[:HEADER_CHARACTERS]
     try:
         raw = base64.b64decode(head[: len(head) // 4 * 4], validate=False)

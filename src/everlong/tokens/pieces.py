@@ -1,10 +1,10 @@
-"""Count a long text in pieces of bounded length, as many tokens as the text has when it is encoded whole.
+"""Count a long text in pieces of bounded length, with the same result as encoding it whole.
 
-An encoder lets no other thread run while it works, and takes more than twice the time for twice the text. So a long
-text is cut. Between two words no token reaches across, and the pieces count as much as the whole. A text without such
-a gap, a megabyte of one letter or of base64, is cut anywhere: the end of a piece is encoded once more as the beginning
-of the next, and where both have the same tokens they are joined. Where no joint can be proved the stretch counts as its
-bytes: too many rather than too few.
+An encoder blocks all other threads while it works, and needs more than twice the time for twice the text. So a long
+text is cut. No token crosses certain gaps between words, so pieces cut there have as many tokens as the whole. A text
+without such gaps (a megabyte of one letter, or of base64) is cut anywhere: the end of a piece is encoded again as the
+beginning of the next, and the two are joined where both have the same tokens. A stretch without a proven joint counts
+as its bytes: rather too many than too few.
 """
 
 import re
@@ -24,31 +24,32 @@ __all__ = [
 ]
 
 TOKEN_BYTES = 4  # encoders pack each token into 32 bits
-#: A text of more than twice as many characters is counted in pieces, of which none is longer than that.
+#: A text of more than twice this many characters is counted in pieces, none of them longer than that.
 PIECE = 32_768
-#: The same for vocabularies that merge across a whole text: some milliseconds too.
+#: The same for vocabularies that merge across a whole text, so that a piece takes only milliseconds there too.
 SMALL_PIECE = 8_192
-#: Characters at the end of a piece that was cut anywhere, whose tokens may depend on what follows.
+#: Characters at the end of a piece that was not cut at a gap: their tokens may depend on what follows.
 UNSETTLED = 256
-#: Characters over which two pieces have the same tokens at their joint. By less they may agree by chance: patterns take
-#: three digits at a time.
+#: Characters over which two pieces must have the same tokens to be joined. With fewer they may agree by chance:
+#: patterns take three digits at a time.
 SHARED = 64
-#: The first seam nearly always holds. Otherwise others are tried, each twice as far back as the one before: a pattern
-#: may join a sign with the letter behind it.
+#: The first seam nearly always works. If not, others further back are tried, each with twice as many shared characters,
+#: up to this many: a pattern may join a sign with the letter after it.
 LONGEST_SHARED = 1_024
 #: Bytes of UTF-8 that do not begin a character.
 CONTINUATION = bytes(range(0x80, 0xC0))
 
-#: A word ends before such a sign in every vocabulary, so no token reaches across. The sign stands first, by which
-#: searching is quick. Not an apostrophe: some keep "don't" together.
+#: A word ends before these characters in every vocabulary, so no token crosses this place. The pattern begins with the
+#: character itself, which makes the search fast. An apostrophe is not among them: some vocabularies keep "don't"
+#: together.
 _BETWEEN_WORDS = re.compile("[ \\n，。、](?<=[A-Za-z0-9\u4e00-\u9fff][ \\n，。、])(?=[A-Za-z\u4e00-\u9fff])")
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How a vocabulary encodes: `pack` gives the tokens of a text, `unpack` the bytes of a token.
+    """How a vocabulary encodes: `pack` returns the packed tokens of a text, `unpack` the bytes of a token.
 
-    `pack` is told whether the text stands at the beginning: some vocabularies begin every text with a space.
+    The second argument of `pack` says whether the text is at the very beginning: some vocabularies put a space there.
     """
 
     pack: Callable[[str, bool], bytes]
@@ -67,7 +68,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Seam:
-    """Where a piece may end: how many of its tokens come before, and with which the next piece has to begin."""
+    """A possible end of a piece: how many of its tokens come before, and the tokens the next piece must begin with."""
 
     at: int
     before: int = 0
@@ -75,7 +76,7 @@ class _Seam:
 
 
 def counted_pieces(encoding: Encoding, text: str) -> Iterator[Piece]:
-    """Yield the pieces of a well-formed text; their tokens are those of the text, or more if a joint is not proved."""
+    """Yield the pieces of a well-formed text. Their tokens add up to the text's, or more if a joint is not proven."""
     start = 0
     while start < len(text):
         stop = _next_gap(text, start, encoding.piece)
@@ -87,20 +88,21 @@ def counted_pieces(encoding: Encoding, text: str) -> Iterator[Piece]:
 
 
 def _next_gap(text: str, start: int, size: int) -> int:
-    """The first gap between words at least `size` characters on; the end of the text if there is none."""
+    """Return the first gap between words at least `size` characters ahead; the end of the text if there is none."""
     while len(text) - start > 2 * size:
         gap = _BETWEEN_WORDS.search(text, start + size, start + 2 * size)
         if gap is not None:
             return gap.start()
-        start += size - 1  # a gap is seen with the letters on both sides
+        start += size - 1  # a gap is matched together with the letters on both sides
     return len(text)
 
 
 def _joined_pieces(encoding: Encoding, text: str, start: int, stop: int) -> Iterator[Piece]:
     """Yield the pieces of a stretch without gaps.
 
-    Why a joint is exact: two texts are encoded together as they are alone if the last token of one and the first of
-    the other stand side by side in the encoding of some text. A pair merged across them would have been merged there.
+    Why a joint is exact: if the last token of one text and the first token of another are neighbours in the encoding of
+    any text, both texts are encoded together as they are alone. A merge across the two tokens would have happened there
+    too.
     """
     at, counted = start, 0
     seams: Iterator[_Seam] = iter((_Seam(start),))
@@ -120,11 +122,11 @@ def _joined_pieces(encoding: Encoding, text: str, start: int, stop: int) -> Iter
             yield Piece(at, stop, len(packed) // TOKEN_BYTES)
             return
         seams = _seams(encoding, packed, end)
-    yield Piece(at, stop, bytes_in(text, start, stop) + 1 - counted)  # no text has more tokens, with a space before it
+    yield Piece(at, stop, bytes_in(text, start, stop) + 1 - counted)  # tokens <= bytes, plus one for a leading space
 
 
 def _seams(encoding: Encoding, packed: bytes, end: int) -> Iterator[_Seam]:
-    """Yield where a piece that was cut at `end` may end instead: before tokens that what follows does not change."""
+    """Yield where a piece that was cut at `end` may end instead: before tokens that later text cannot change."""
     tokens = memoryview(packed).cast("I")
     left, characters = len(tokens), 0
     settled = wanted = UNSETTLED
@@ -144,7 +146,7 @@ def _seams(encoding: Encoding, packed: bytes, end: int) -> Iterator[_Seam]:
 
 
 def bytes_in(text: str, start: int, stop: int) -> int:
-    """The bytes of a part of a well-formed text; it never has more tokens."""
+    """Return the UTF-8 bytes of a part of a well-formed text, which never has more tokens than that."""
     return sum(len(text[at : min(at + PIECE, stop)].encode()) for at in range(start, stop, PIECE))
 
 
@@ -152,12 +154,12 @@ def bytes_in(text: str, start: int, stop: int) -> int:
 
 
 def well_formed(text: str) -> str:
-    """The text with surrogate pairs joined and lone ones replaced, as UTF-8 demands."""
+    """Return the text with surrogate pairs joined and lone surrogates replaced, as UTF-8 requires."""
     return "".join(piece.encode("utf-16", "surrogatepass").decode("utf-16", "replace") for piece in _even_pieces(text))
 
 
 def _even_pieces(text: str, size: int = PIECE) -> Iterator[str]:
-    """The text in pieces of `size` characters, or one more: a pair of surrogates stays together."""
+    """Yield the text in pieces of `size` characters, or one more to keep a surrogate pair together."""
     start = 0
     while start < len(text):
         stop = after_pair(text, start + size)
@@ -166,5 +168,5 @@ def _even_pieces(text: str, size: int = PIECE) -> Iterator[str]:
 
 
 def after_pair(text: str, at: int) -> int:
-    """The place itself, or the one behind it if it is inside a pair of surrogates."""
+    """Return `at`, or `at + 1` if it is inside a surrogate pair."""
     return at + ("\ud800" <= text[at - 1 : at] <= "\udbff" and "\udc00" <= text[at : at + 1] <= "\udfff")

@@ -1,7 +1,7 @@
 """Build the page: `python -m everlong.web.build`, with the machine's Node if it is new enough, else the wheel's.
 
-Does nothing if the built page is up to date. A failure is one line; the server also runs without a page. It needs the
-standard library alone: the hook that makes a wheel runs it where nothing else is installed.
+Does nothing if the built page is up to date. A failure is one line; the server also runs without a page. It needs only
+the standard library, because the hook that builds a wheel runs it where nothing else is installed.
 """
 
 import json
@@ -38,30 +38,38 @@ def is_built(page: Path = PAGE, built: Path = BUILT) -> bool:
 def build_page(page: Path = PAGE, built: Path = BUILT) -> bool:
     """Build the page unless it is up to date, and return whether it was built. Raises InputError with one line."""
     if not (page / "package.json").is_file():
-        raise InputError("the sources of the page are missing")
+        raise InputError("the page's source files are missing")
     if is_built(page, built):
         return False
     folder = node_folder()
     _install(page, folder)
     _run(folder, ("run", "build", "--", "--outDir", str(built), "--emptyOutDir"), page)
     if not (built / "index.html").is_file():
-        raise InputError("the page was built, but it has no index.html")
+        raise InputError("the build made no index.html")
     _seal(built)
     (built / STAMP).write_text(_digest(_sources(page), page), encoding="utf-8")
     return True
 
 
 def _seal(built: Path) -> None:
-    """Write into the page what its policy needs: its script's digest, and style and icon themselves."""
+    """Write what the policy needs into the page: the digests of its scripts, and its style and icon inline.
+
+    Scripts that are loaded later are listed in an import map, the only place for the digests of imports.
+    """
     index = built / "index.html"
 
     def file_of(tag: str) -> Path:
         return built / str(re.findall(r'(?:src|href)="/([^"]+)"', tag)[0])
 
     def script(tag: re.Match[str]) -> str:
-        return tag[0].replace(
-            " src=", f' integrity="sha256-{_base64(sha256(file_of(tag[0]).read_bytes()).digest())}" src='
-        )
+        entry = file_of(tag[0])
+        later = {
+            f"/{file.relative_to(built).as_posix()}": _integrity(file)
+            for file in sorted(built.glob("assets/*.js"))
+            if file != entry
+        }
+        imports = f'<script type="importmap">{json.dumps({"integrity": later})}</script>\n    ' if later else ""
+        return imports + tag[0].replace(" src=", f' integrity="{_integrity(entry)}" src=')
 
     def style(tag: re.Match[str]) -> str:
         file = file_of(tag[0])
@@ -81,6 +89,10 @@ def _seal(built: Path) -> None:
     index.write_text(re.sub(r'<link rel="icon"[^>]*>', icon, html), encoding="utf-8")
 
 
+def _integrity(file: Path) -> str:
+    return f"sha256-{_base64(sha256(file.read_bytes()).digest())}"
+
+
 def _base64(data: bytes) -> str:
     return b64encode(data).decode()
 
@@ -98,7 +110,7 @@ def _install(page: Path, folder: Path) -> None:
 
 
 def node_folder() -> Path:
-    """Return the folder of a Node that is new enough: the machine's, or the one installed beside Python."""
+    """Return the folder of a Node that is new enough: the machine's, or the one installed with Python."""
     beside = Path(sys.executable).parent
     for place in (None, str(beside)):
         node, npm = shutil.which("node", path=place), shutil.which("npm", path=place)

@@ -1,9 +1,11 @@
-"""Read the fields of a JSON object that somebody sent. A field of the wrong type raises Refused with its name."""
+"""Read the fields of a JSON object from a request. A field of the wrong type raises Refused with its name."""
 
-from everlong.core import Json, JsonObject
+import json
+
+from everlong.core import Json, JsonObject, JsonText
 from everlong.errors import Refused
 
-__all__ = ["flag", "invalid", "number", "object_list", "optional_text", "required_text"]
+__all__ = ["decimal", "flag", "invalid", "number", "object_list", "optional_text", "required_text", "stored_object"]
 
 LONGEST = 500  # characters of a name, a title, an address
 LARGEST_NUMBER = 1 << 31
@@ -20,9 +22,9 @@ def optional_text(body: JsonObject, name: str, *, most: int = LONGEST) -> str | 
     if value is None:
         return None
     if not isinstance(value, str):
-        raise invalid(f"{name} must be a text")
+        raise invalid(f"{name} must be a string")
     if len(value) > most:
-        raise invalid(f"{name} may have at most {most:,} characters")
+        raise invalid(f"{name} can have at most {most:,} characters")
     return value
 
 
@@ -48,8 +50,18 @@ def number(body: JsonObject, name: str) -> int | None:
     if value is None:
         return None
     if type(value) is not int or not 0 <= value <= LARGEST_NUMBER:
-        raise invalid(f"{name} must be a whole number, at least 0")
+        raise invalid(f"{name} must be a whole number of at least 0")
     return value
+
+
+def decimal(body: JsonObject, name: str, least: float, most: float) -> float | None:
+    """Return a number within bounds; None if it is missing."""
+    value = body.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise invalid(f"{name} must be a number from {least:g} to {most:g}")
+    return float(value)
 
 
 def object_list(body: JsonObject, name: str, *, most: int) -> list[JsonObject]:
@@ -58,8 +70,17 @@ def object_list(body: JsonObject, name: str, *, most: int) -> list[JsonObject]:
     if value is None:
         return []
     if not isinstance(value, list) or len(value) > most:
-        raise invalid(f"{name} must be a list of at most {most}")
+        raise invalid(f"{name} must be a list of at most {most} items")
     objects = [row for row in value if isinstance(row, dict)]
     if len(objects) != len(value):
         raise invalid(f"{name} must be a list of objects")
     return objects
+
+
+def stored_object(text: JsonText) -> JsonObject:
+    """Return an object that was stored as text, such as a thread's metadata; an empty one if it cannot be read."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}

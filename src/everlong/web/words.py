@@ -10,9 +10,9 @@ __all__ = ["LANGUAGES", "NOT_BUILT"]
 
 #: Shown in place of a page that is not built, by language; `{command}` builds it.
 NOT_BUILT: Mapping[str, str] = {
-    "en": "The page is not built yet. The server runs, and its API answers. "
-    "Build the page once with {command} and load this again.",
-    "zh": "页面尚未构建。请运行 {command}，然后刷新。",
+    "en": "The page is not built yet. The server is running, and its API works. "
+    "Build the page with {command}, then reload.",
+    "zh": "页面尚未构建，服务器和 API 已在运行。请运行 {command} 构建页面，然后刷新。",
 }
 
 #: The languages that a person may choose.

@@ -1,6 +1,6 @@
-"""How large a model's window is, what it may answer and what it costs, each figure with its source.
+"""The context window, the output limit and the prices of models, each figure with its source.
 
-The registry comes with the package; servers and users may know better. No network, no clock.
+The registry comes with the package; figures from servers and users take precedence. No network, no clock.
 """
 
 from typing import TYPE_CHECKING

@@ -1,7 +1,8 @@
-"""A limit that nobody names: what was refused is above it, what passed is not.
+"""Bounds for a limit that the provider does not state: refused sizes are above it, accepted sizes are not.
 
-A first refusal lowers what is sent to three fifths, a further one to two fifths of the refused size, but never below
-what passed before. What the refused request could not do without is left out of that share: it stays in any case.
+The first refusal lowers requests to three fifths of the refused size, a later one to two fifths, but never below a size
+that was accepted before. These shares apply only to the movable part of the refused request: its fixed part is sent in
+any case.
 """
 
 from collections.abc import Mapping
@@ -11,15 +12,15 @@ from everlong.core import Json, JsonObject
 
 __all__ = ["Bounds"]
 
-LEAST = 2_000  # beside what every request has: a guess does not make a request impossible
-SHARES = (0.6, 0.4)  # of what was refused: after the first refusal, and after any later one
+LEAST = 2_000  # tokens besides the fixed part: a guessed limit must not make requests impossible
+SHARES = (0.6, 0.4)  # of the refused size: after the first refusal, and after any later one
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The smallest size that was refused and the largest that passed since, both None where there is none.
+    """The smallest size that was refused and the largest that was accepted since; None if there is none.
 
-    `fixed` is the part of the refused size that every request has; `refusals` is how many there were.
+    `fixed` is the part of the refused size that every request has, and `refusals` the number of refusals.
     """
 
     refused: int | None = None
@@ -29,7 +30,7 @@ class Bounds:
 
     @property
     def limit(self) -> int | None:
-        """The most to send from now on; None while nothing was refused."""
+        """The most to send from now on; None if nothing was refused."""
         if self.refused is None:
             return None
         fixed = min(self.fixed, self.refused)
@@ -38,16 +39,17 @@ class Bounds:
         return max(1, min(self.refused - 1, max(careful, self.passed or 0)))
 
     def after_refusal(self, size: int, *, fixed: int = 0, passed: int | None = None) -> "Bounds":
-        """Return the bounds when a request of this size was refused; `passed` is one that was accepted just before.
+        """Return the bounds after a request of this size was refused.
 
-        What was thought to pass at that size does not count any more.
+        `passed` is the size of a request that was accepted just before. Earlier accepted sizes at or above the refused
+        one are forgotten.
         """
         known = [one for one in (self.passed, passed) if one is not None and one < size]
         refused = size if self.refused is None else min(size, self.refused)
         return Bounds(refused, max(known, default=None), fixed, self.refusals + 1)
 
     def after_pass(self, size: int) -> "Bounds":
-        """Return the bounds when a request of this size was accepted; the same ones where that is no news."""
+        """Return the bounds after a request of this size was accepted; the same object if that changes nothing."""
         if self.refused is None or size <= (self.limit or 0):
             return self
         return Bounds(max(self.refused, size + 1), size, self.fixed, self.refusals)
@@ -58,7 +60,7 @@ class Bounds:
 
     @classmethod
     def decoded(cls, value: Json) -> "Bounds":
-        """Return bounds as they were kept; what cannot be read is learned again."""
+        """Return stored bounds; empty ones, to be learned again, if they cannot be read."""
         if not isinstance(value, Mapping):
             return cls()
         refused, passed, fixed, refusals = (

@@ -1,7 +1,7 @@
-"""What one public table says of one model at one provider, and which of its figures can be believed.
+"""One model at one provider as a public table lists it, with implausible figures removed.
 
-Tables hold zeros, placeholders and typing errors. A figure that cannot be true is no figure: it becomes
-None here, once, so that nothing further on has to doubt.
+Tables contain zeros, placeholders and typos. A figure that cannot be true becomes None here, so that no other code has
+to check again.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ LEAST_OUTPUT = 256  # embedding models are listed with an output of 1
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """USD per million tokens; None if unknown."""
+    """Prices in USD per million tokens; None if unknown."""
 
     input: float | None = None
     output: float | None = None
@@ -32,10 +32,10 @@ NO_PRICES = Prices()
 
 
 class Entry(NamedTuple):
-    """One row of a table. A tuple, because thousands are made at once when the snapshot is read.
+    """One row of a table of models. A tuple, because thousands are created at once.
 
-    `context` is the whole window; `input` the largest prompt where the table tells it apart, or all
-    that the table knows. `inferred`: the table leaves the limits out, they are those of the same model elsewhere.
+    `context` is the whole window. `input` is the largest prompt; some tables list only that. `inferred` means that the
+    table has no limits for this row and uses those of the same model elsewhere.
     """
 
     provider: str
@@ -53,27 +53,30 @@ class Entry(NamedTuple):
 
     @property
     def window(self) -> int:
-        """The window as far as the table knows it; 0 if it does not."""
+        """The context window according to the table; 0 if unknown."""
         return self.context or self.input or 0
 
     @property
     def prices(self) -> Prices:
-        """The prices of the tokens."""
+        """The prices."""
         return Prices(self.usd_input, self.usd_output, self.usd_cache_read, self.usd_cache_write)
 
     @property
     def origin(self) -> str:
-        """The table, and whether the limits are really its own. Example: "models.dev, inferred"."""
+        """The table, and whether it has the limits itself. Example: "models.dev, inferred" """
         return f"{self.table}, inferred" if self.inferred else self.table
 
     @property
     def claimant(self) -> str:
-        """Who says so. Example: "deepseek (litellm)"."""
+        """The source of the figures. Example: "deepseek (litellm)" """
         return f"{self.provider} ({self.origin})"
 
 
 def tokens(value: Json) -> int | None:
-    """A count of tokens that can be true. Example: 8192, 8192.0 and "8192" -> 8192; 0, -1, True, None -> None."""
+    """Return a plausible number of tokens, or None.
+
+    Example: 8192, 8192.0 and "8192" -> 8192; 0, -1, True, None -> None.
+    """
     if isinstance(value, str) and value.strip().isascii() and value.strip().isdecimal():
         value = int(value) if len(value) < 12 else None
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
@@ -108,7 +111,7 @@ def entry_of(provider: str, model: str, table: str, date: str, limits: dict[str,
 
 
 def consistent(entry: Entry) -> Entry:
-    """Return the row without impossible limits: a prompt as large as the window, a larger or a tiny answer."""
+    """Return the row without impossible limits: a prompt as large as the window, a larger or a tiny output."""
     if entry.context is not None and entry.input is not None and entry.input >= entry.context:
         entry = entry._replace(input=None)
     if entry.output is not None and not LEAST_OUTPUT <= entry.output <= (entry.context or MOST_TOKENS):

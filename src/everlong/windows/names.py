@@ -1,8 +1,8 @@
-"""How model names are spelt, and what two spellings have in common.
+"""Spellings of model names, and the key that all spellings of a model share.
 
 One model is "claude-opus-4-5", "anthropic/claude-opus-4.5", "us.anthropic.claude-opus-4-5-20251101-v1:0" or
-"claude-opus-4-5@20251101". The key of a name is its last path segment without region and vendor, folded;
-what providers append (dates, revisions, ":free") is a release mark and names the same model.
+"claude-opus-4-5@20251101". The key of a name is its last path segment in lower case, without region and vendor, with
+dashes as separators. Dates, revisions and ":free" at the end are release marks: the name still means the same model.
 """
 
 import re
@@ -14,14 +14,14 @@ from everlong.windows.providers import canonical
 __all__ = ["Spelling", "is_chat", "key_of", "prefixes", "spelling_of", "tails", "unmarked"]
 
 FOLDED = str.maketrans("._@ ", "----")
-BOUNDARY = re.compile(r"[-:/]")  # of a folded key: the other separators are dashes by then
+BOUNDARY = re.compile(r"[-:/]")  # the separators of a key; the others have become dashes
 
 REGION_AND_VENDOR = re.compile(
     r"(?:(?:us|us-gov|eu|apac|ap|jp|au|ca|sa|in|global)\.)?"
     r"(?:ai21|amazon|anthropic|cohere|deepseek|google|meta|minimax|mistral|moonshot|moonshotai|nvidia|openai|qwen"
     r"|writer|zai)\.(?=[a-z])"
 )
-OWN_FILE = re.compile(r"gguf|ggml|exl[23]\b|\bmlx\b")  # formats that people run themselves
+OWN_FILE = re.compile(r"gguf|ggml|exl[23]\b|\bmlx\b")  # file formats of models that people run themselves
 RELEASE_MARKS = re.compile(
     r"(?:-20\d{6}|-20\d\d-\d\d-\d\d|-default|-latest|-v\d+:\d+|:\d+k|\[\w+\]"
     r"|:(?:free|thinking|beta|extended|nitro|floor|online|exacto|cloud|latest))+$"
@@ -36,7 +36,7 @@ NOT_CHAT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """A name as asked for: the provider it names ("" if none), the path before it, and its key."""
+    """A model name in its parts: the provider ("" if none), the path before the name, and its key."""
 
     text: str
     provider: str
@@ -50,7 +50,7 @@ class Spelling:
 
 
 def spelling_of(model: str, provider: str = "") -> Spelling:
-    """A name taken apart; a provider given beside it counts more than one inside.
+    """Split a model name into its parts. A `provider` argument overrides one in the name.
 
     Example: "OpenRouter/deepseek/deepseek-chat" -> provider "openrouter", key "deepseek-chat"
     """
@@ -63,19 +63,22 @@ def spelling_of(model: str, provider: str = "") -> Spelling:
 
 
 def key_of(model: str) -> str:
-    """What all spellings of a model share. Example: "us.anthropic.Claude-Opus-4.5" -> "claude-opus-4-5"."""
+    """Return the key shared by all spellings of a model.
+
+    Example: "us.anthropic.Claude-Opus-4.5" -> "claude-opus-4-5".
+    """
     tail = model.strip().lower().rstrip("/").rpartition("/")[2]
     vendor = REGION_AND_VENDOR.match(tail) if "." in tail else None
     return tail[vendor.end() if vendor else 0 :].removeprefix("ft:").translate(FOLDED)
 
 
 def unmarked(key: str) -> str:
-    """The key without release marks. Example: "claude-opus-4-5-20251101-v1:0" -> "claude-opus-4-5"."""
+    """Return the key without release marks. Example: "claude-opus-4-5-20251101-v1:0" -> "claude-opus-4-5"."""
     return RELEASE_MARKS.sub("", key)
 
 
 def prefixes(key: str) -> Iterator[str]:
-    """Shorter keys that end where a word ends, longest first; none that is a single plain word.
+    """Yield shorter keys that end at a word boundary, longest first, except single words without digits.
 
     Example: "gpt-4o-mini-high" -> "gpt-4o-mini", "gpt-4o"
     """
@@ -86,11 +89,11 @@ def prefixes(key: str) -> Iterator[str]:
 
 
 def tails(key: str) -> Iterator[str]:
-    """What is left when leading words go. Example: "my-gpt-4o" -> "gpt-4o", "4o"."""
+    """Yield the key without its leading words. Example: "my-gpt-4o" -> "gpt-4o", "4o"."""
     for found in BOUNDARY.finditer(key):
         yield key[found.end() :]
 
 
 def is_chat(model: str) -> bool:
-    """False for what embeds, draws, films, speaks or listens only."""
+    """Whether a model chats; False for models that only embed, rerank, or handle images, video or audio."""
     return NOT_CHAT.search(model.lower()) is None

@@ -1,11 +1,11 @@
 """Providers of models: one name for each, the makers of each model, and the servers that people run themselves.
 
-Tables only. A bare model name means the maker's own service; what a reseller allows is its own figure.
+Tables only. A bare model name means the maker's own service; resellers may have other limits.
 """
 
 __all__ = ["REGIONAL", "SELF_HOSTED", "canonical", "makers_of"]
 
-#: Other spellings of a provider, already lower case with dashes -> the name used here (that of models.dev).
+#: Other spellings of a provider, in lower case with dashes -> the name used here, which is that of models.dev.
 ALIASES = {
     "ai-studio": "google",
     "aliyun": "alibaba",
@@ -63,7 +63,7 @@ ALIASES = {
     "zhipu": "zhipuai",
 }
 
-#: How a model's name begins -> its makers' own services, the first that lists it counts.
+#: Beginnings of model names -> the makers' own services; the first one that lists the model counts.
 FAMILIES = (
     (("claude",), ("anthropic",)),
     (("gpt", "chatgpt", "codex", "davinci", "babbage", "o1", "o3", "o4"), ("openai",)),
@@ -92,7 +92,7 @@ FAMILIES = (
     (("mercury",), ("inception",)),
 )
 
-#: Servers that people start themselves: they decide the window, whatever the model could do.
+#: Servers that people run themselves. The server decides the window, whatever the model supports.
 SELF_HOSTED = frozenset(
     (
         "custom",
@@ -112,18 +112,18 @@ SELF_HOSTED = frozenset(
     )
 )
 
-#: Providers that list one model once for each region.
+#: Providers that list a model once per region.
 REGIONAL = frozenset(("amazon-bedrock", "azure", "google-vertex"))
 
 
 def canonical(provider: str) -> str:
-    """The one name of a provider. Example: "vertex_ai-anthropic_models" -> "google-vertex"; unknown ones stay."""
+    """Return our name for a provider; unknown names stay. Example: "vertex_ai-anthropic_models" -> "google-vertex"."""
     name = provider.strip().lower().replace("_", "-").replace(" ", "-")
     return "google-vertex" if name.startswith("vertex-ai") else ALIASES.get(name, name)
 
 
 def makers_of(key: str) -> tuple[str, ...]:
-    """The makers' own services for a folded model name. Example: "qwen3-max" -> ("alibaba", "alibaba-cn")."""
+    """Return the makers' own services for the key of a model. Example: "qwen3-max" -> ("alibaba", "alibaba-cn")."""
     for beginnings, makers in FAMILIES:
         if key.startswith(beginnings):
             return makers

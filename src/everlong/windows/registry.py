@@ -1,7 +1,8 @@
-"""Everything the tables say, and which of it answers a name.
+"""The registry of models: all rows of the tables, and the choice of the row for a model name.
 
-Exact name > the same name with other release marks > longest prefix that ends with a word. The provider
-that is named answers first; a bare name is the maker's own service; without either, what most providers say.
+Order: the exact name, the same name with other release marks, the longest prefix that ends at a word boundary. The
+named provider comes first; a bare name means the maker's own service; if neither has the model, the window that most
+providers list wins.
 """
 
 from collections import Counter
@@ -16,15 +17,15 @@ from everlong.windows.providers import SELF_HOSTED, canonical, makers_of
 
 __all__ = ["Found", "Registry"]
 
-SURE = 0.75  # share of letters in common: among thousands of names some are always a little alike
-REMEMBERED = 1_024  # look-ups; names come from clients, so there is a bound
+SURE = 0.75  # similarity (0 to 1): among thousands of names, some are always a little similar
+REMEMBERED = 1_024  # lookups in the cache; bounded, because names come from clients
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The entry that answers, and the others that speak of the same model.
+    """The entry chosen for a name, and the other entries of the same model.
 
-    `applies` is False where the name is known but the place is not: a server of one's own may be set lower.
+    `applies` is False if the name is known but the server is not: your own server may have a smaller window.
     """
 
     entry: Entry
@@ -34,7 +35,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Registry:
-    """Entries of any number of tables. The index is built at the first look-up."""
+    """A registry of models from any number of tables. It is indexed at the first lookup."""
 
     entries: tuple[Entry, ...]
 
@@ -50,14 +51,14 @@ class Registry:
         return tuple(sorted({(entry.table, entry.date) for entry in self.entries}))
 
     def lookup(self, model: str, provider: str = "") -> Found | None:
-        """What is known of a model, at a provider if one is named beside the model or in front of it.
+        """Return the entry of a model, or None. A provider may be given or precede the model's name.
 
         Example: "openrouter/deepseek/deepseek-chat" -> openrouter's entry; "deepseek-chat" -> deepseek's
         """
         return self._remembered(model, provider)
 
     def find(self, text: str) -> list[Entry]:
-        """Entries whose provider and name contain every word of `text`, makers' own first; "" finds all."""
+        """Return the entries whose provider or name contains every word of `text`, makers' own first; "" finds all."""
         words = text.lower().split()
         found = [
             entry for entry in self.entries if all(word in f"{entry.provider}/{entry.id}".lower() for word in words)
@@ -65,15 +66,15 @@ class Registry:
         return sorted(found, key=lambda entry: (not _is_makers(entry), entry.provider, entry.id.lower(), entry.table))
 
     def meant(self, model: str) -> str:
-        """Return the name that was probably meant by one that no table has; "" if none is near.
+        """Return the known name that was probably meant; "" if none is similar.
 
-        Makers' own names come first. Example: "openai/gpt4o" -> "gpt-4o"
+        The makers' own names come first. Example: "openai/gpt4o" -> "gpt-4o"
         """
         own = (entry.id for entry in self.find(""))
         return nearest(model.rpartition("/")[2], (name.rpartition("/")[2] for name in own), near=SURE)
 
     def merged(self, other: "Registry") -> "Registry":
-        """Return both together. Of two rows for the same model and provider the newer counts, figure by figure."""
+        """Return both registries as one. Of two rows with the same table, provider and model, newer figures count."""
         rows = {_identity(entry): entry for entry in self.entries}
         for entry in other.entries:
             known = rows.get(_identity(entry))
@@ -84,17 +85,17 @@ class Registry:
 
     @cached_property
     def _remembered(self) -> Callable[[str, str], Found | None]:
-        """`lookup`, remembered: a conversation asks for the same model at every turn."""
+        """`lookup` with a cache: a conversation looks up the same model in every turn."""
         return lru_cache(maxsize=REMEMBERED)(self._look_up)
 
     @cached_property
     def _named(self) -> Mapping[str, list[Entry]]:
-        """Entries with a window by key."""
+        """Entries that have a window, by key."""
         return _grouped((key_of(entry.id), entry) for entry in self.entries if entry.window)
 
     @cached_property
     def _released(self) -> Mapping[str, list[Entry]]:
-        """Entries with release marks by the key without them."""
+        """Entries whose names have release marks, by the key without them."""
         plain = ((key, unmarked(key)) for key in self._named)
         return _grouped((name, entry) for key, name in plain if name != key for entry in self._named[key])
 
@@ -104,11 +105,11 @@ class Registry:
 
     @cached_property
     def _organisations(self) -> frozenset[str]:
-        """What stands in front of names: publishers, regions, folders."""
+        """The path segments before names: publishers, regions, folders."""
         paths = (entry.id.lower().split("/")[:-1] for entry in self.entries if "/" in entry.id)
         return frozenset(segment for path in paths for segment in path)
 
-    # --- the steps of a look-up ----------------------------------------------------------------
+    # --- the steps of a lookup -----------------------------------------------------------------
 
     def _look_up(self, model: str, provider: str) -> Found | None:
         asked = spelling_of(model, provider)
@@ -125,7 +126,7 @@ class Registry:
         return self._found(asked, self._pick(asked, exact) or self._by_prefix(asked, ()), applies=False)
 
     def _is_open(self, asked: Spelling, provider: str) -> bool:
-        """Whether what others say may answer: not for a server of one's own, nor for a place no table knows."""
+        """Whether entries of other providers may be used: not for your own server or a provider that no table has."""
         if provider:
             return asked.provider in self._providers and asked.provider not in SELF_HOSTED
         if asked.provider in SELF_HOSTED or asked.is_own_file:
@@ -136,7 +137,7 @@ class Registry:
         return all(part in known or canonical(part) in known for part in asked.path)
 
     def _pick(self, asked: Spelling, keys: Iterable[str], providers: Sequence[str] = ()) -> Entry | None:
-        """The best entry of the first key that has any; only those of `providers` if given."""
+        """Return the best entry of the first key that has entries, of these providers only if some are given."""
         for key in keys:
             entries = [*self._named.get(key, ()), *self._released.get(key, ())]
             if providers:
@@ -146,7 +147,7 @@ class Registry:
         return None
 
     def _by_prefix(self, asked: Spelling, home: Sequence[str]) -> Entry | None:
-        """The longest prefix that is a name; at each length the ones at home before all others."""
+        """Return the entry of the longest prefix that is a name. At each length, the providers in `home` come first."""
         for key in prefixes(asked.key):
             entry = (self._pick(asked, (key,), home) if home else None) or self._pick(asked, (key,))
             if entry is not None:
@@ -154,14 +155,14 @@ class Registry:
         return None
 
     def _deployment(self, asked: Spelling) -> Entry | None:
-        """Azure deployments have any name; most carry the model's. Example: "prod-gpt-4o-eu" -> gpt-4o."""
+        """Find the model in the name of an Azure deployment. Example: "prod-gpt-4o-eu" -> gpt-4o."""
         if asked.provider != "azure":
             return None
         candidates = (key for tail in tails(asked.key) for key in (tail, *prefixes(tail)))
         return self._pick(asked, candidates, ("azure",))
 
     def _found(self, asked: Spelling, entry: Entry | None, *, applies: bool = True) -> Found | None:
-        """The entry with the others of its name: its own provider's if that was named, else everyone's."""
+        """Return the entry with the others of its name: only its provider's if that was named, otherwise all."""
         if entry is None:
             return None
         others = [other for other in self._named[key_of(entry.id)] if other is not entry]
@@ -171,7 +172,7 @@ class Registry:
 
 
 def _best(entries: Iterable[Entry], asked: Spelling, key: str) -> Entry:
-    """The one that answers: the makers' own, or of what most providers say; never empty."""
+    """Return the best entry: the maker's or the named provider's, otherwise one with the commonest window."""
     makers = makers_of(key)
 
     def rank(entry: Entry) -> tuple[int, bool, bool, bool, bool]:
@@ -209,7 +210,7 @@ def _identity(entry: Entry) -> tuple[str, str, str]:
 
 
 def _newest(known: Entry, other: Entry) -> Entry:
-    """The newer row; a figure it lacks is kept from the older one."""
+    """Return the newer row, with missing figures filled in from the older one."""
     newer, older = (other, known) if other.date >= known.date else (known, other)
     figures = {name: getattr(older, name) for name in Entry._fields[4:11] if getattr(newer, name) is None}
     return consistent(newer._replace(**figures, inferred=newer.inferred if newer.window else older.inferred))

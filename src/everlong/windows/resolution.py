@@ -1,8 +1,8 @@
-"""Which window counts: the user's > learned from an overflow > asked for > served > the registry's > a default.
+"""Choose a model's context window: user > learned from an overflow > asked for > served > registry > default.
 
-Every answer names its source, and what it was chosen over stays visible. Where a provider refused a request within
-the user's figure, what that taught counts in its place. A place that no table knows does
-not inherit the figure of a hosted model of the same name: it gets the default, or less if the model takes less.
+Every result names its source and keeps the figures that lost. If a provider refused a request that was within the
+user's figure, the learned figure replaces it. A server that no table knows does not inherit the window of a hosted
+model with the same name: it gets the default, or less if the model accepts less.
 """
 
 from collections.abc import Iterable
@@ -24,17 +24,22 @@ Source: TypeAlias = Literal["user", "learned", "asked", "served", "registry", "d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Window:
-    """A model's window in tokens, and where the figure is from.
+    """A model's context window in tokens, and where the figure comes from.
 
-    `known` is False for the default: nobody said how large the window is. `input` is the largest prompt
-    where the tables tell it apart from the whole; `output` the largest answer, None if unknown.
+    - `context`: the whole window.
+    - `source`: "user", "learned", "asked", "served", "registry" or "default".
+    - `known`: False for the default, which is a guess.
+    - `input`: the largest prompt, if it is limited separately; None if not.
+    - `output`: the largest reply; None if unknown.
+    - `prices`: prices in USD per million tokens, if the tables have them.
+    - `conflicts`: other figures for the same model, each with its source.
     """
 
     model: str
     context: int
     source: Source
     known: bool = True
-    #: The entry that answered: its id ("" if none), provider, table and date.
+    #: The matched entry: its id ("" if none), provider, table and date.
     matched: str = ""
     provider: str = ""
     table: str = ""
@@ -42,16 +47,16 @@ class Window:
     input: int | None = None
     output: int | None = None
     prices: Prices = NO_PRICES
-    #: Other figures for the same model: who says so, and how many tokens.
+    #: Other figures for the same model: the source, and the number of tokens.
     conflicts: tuple[tuple[str, int], ...] = ()
 
     @property
     def prompt(self) -> int:
-        """The most that may be sent: the input limit where there is one, else the whole window."""
+        """The largest prompt in tokens: the input limit if there is one, otherwise the whole window."""
         return self.context if self.input is None else min(self.input, self.context)
 
 
-def window(  # noqa: PLR0913 - the places a figure can come from are the point
+def window(  # noqa: PLR0913 - one parameter per source of the figure
     model: str,
     *,
     provider: str = "",
@@ -64,16 +69,22 @@ def window(  # noqa: PLR0913 - the places a figure can come from are the point
     default: int = DEFAULT_WINDOW,
     registry: Registry | None = None,
 ) -> Window:
-    """Return the window of a model. An override always counts, also 0; other figures only if they are plausible.
+    """Return the context window of a model.
 
-    `provider` is where the model is used, if that is known: a name no table has is a server of one's own. `refuted` is
-    a figure of the user's that the learned one lowers, `prompt` the largest prompt that refusals left, `asked` what
-    the request itself asks for, such as a beta.
+    - `model`: the model's name, with or without its provider: "claude-opus-4-5", "anthropic/claude-opus-4-5".
+    - `provider`: where the model is used. A name that no table has means your own server.
+    - `override`: your own figure. It always counts, even 0. The figures below count only if they are plausible.
+    - `learned`: the window learned from a refusal. It replaces `override` only if the refusal disproved it (`refuted`).
+    - `prompt`: the largest prompt learned from refusals. It applies wherever the window comes from.
+    - `asked`: the window that the request itself asks for, for example with a beta header.
+    - `served`: the window that the server reports.
+    - `default`: the figure to use if no source has one.
+
     Example: window("anthropic/claude-opus-4-5").context -> 200_000, source "registry"
     """
     expect_text("model", model, "a model's name")
     if override is not None and override < 0:
-        raise InputError(f"the window of {model!r} cannot be {override}")
+        raise InputError(f"override must be 0 or more tokens, not {override}")
     found = (bundled() if registry is None else registry).lookup(model, provider)
     claims = _claims(found)
     stated: tuple[tuple[Source, int | None], ...] = (
@@ -90,14 +101,15 @@ def window(  # noqa: PLR0913 - the places a figure can come from are the point
         return _with_prompt(_window(model, context, source, found, [*given[1:], *claims]), prompt)
     if found is None or not found.applies:
         context = default if found is None else min(default, found.entry.window)
-        return Window(
+        assumed = Window(
             model=model, context=context, source="default", known=False, conflicts=_differing(context, claims)
         )
-    return _window(model, found.entry.window, "registry", found, claims)
+        return _with_prompt(assumed, prompt)
+    return _with_prompt(_window(model, found.entry.window, "registry", found, claims), prompt)
 
 
 def _window(model: str, context: int, source: Source, found: Found | None, claims: list[tuple[str, int]]) -> Window:
-    """The figure with what the tables say beside it: answer limit, prices and other claims."""
+    """Return the window with what the tables add: output limit, prices and other claims."""
     conflicts = _differing(context, claims)
     if found is None or not found.applies:
         return Window(model=model, context=context, source=source, conflicts=conflicts)
@@ -128,7 +140,7 @@ def _with_prompt(known: Window, prompt: int | None) -> Window:
 
 
 def _claims(found: Found | None) -> list[tuple[str, int]]:
-    """Return the claims of all sources, the one that answered and its provider first."""
+    """Return the claims of all entries: the matched one first, then those of its provider."""
     if found is None:
         return []
     entries: Iterable[Entry] = sorted(found.others, key=lambda entry: entry.provider != found.entry.provider)

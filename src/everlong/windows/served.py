@@ -1,7 +1,7 @@
-"""Served windows: what a server reports of its own window, read from the JSON of its endpoints.
+"""Read the window that a server reports from the JSON of its endpoints.
 
-A local server is often set far below what its model was trained for, and then truncates in silence. So a
-figure says whether it is the window in force or only the most the model could take. Never asks a server itself.
+A local server is often set to far less than its model supports, and then truncates silently. So each figure says
+whether it is the window in force or only the largest that the model supports. This module never contacts a server.
 """
 
 import re
@@ -16,13 +16,14 @@ __all__ = ["Served", "listing_window", "llama_cpp_window", "ollama_running_windo
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A window in tokens; `in_force` is False if it is only the most that the model could take."""
+    """A window in tokens. `in_force` is False if it is only the largest that the model supports."""
 
     context: int
     in_force: bool = True
 
 
-#: Where a row of a model listing says it, best first: path, whether it is in force, and who writes it so.
+#: The fields of a model listing that have the window, best first: path, whether it is in force, and which servers use
+#: it.
 ROW_FIELDS: tuple[tuple[tuple[str, ...], bool, str], ...] = (
     (("loaded_context_length",), True, "LM Studio, loaded"),
     (("max_model_len",), True, "vLLM, SGLang"),
@@ -36,18 +37,18 @@ ROW_FIELDS: tuple[tuple[tuple[str, ...], bool, str], ...] = (
     (("max_context_length",), False, "Mistral; LM Studio, what could be loaded"),
     (("meta", "n_ctx_train"), False, "llama.cpp, as trained"),
 )
-#: What rows call their model.
+#: The fields that name a row's model.
 ROW_NAMES = ("id", "name", "model", "key", "root", "canonical_slug")
 NUM_CTX = re.compile(r"^\s*num_ctx\s+(\d+)\s*$", re.MULTILINE)
 
 
 def llama_cpp_window(props: Json) -> Served | None:
-    """llama.cpp's /props. The figure is that of one slot already."""
+    """Return the window from llama.cpp's /props. The figure is already that of one slot."""
     return _served(_at(props, ("default_generation_settings", "n_ctx")))
 
 
 def ollama_show_window(show: Json) -> Served | None:
-    """Ollama's /api/show: `num_ctx` of the model file if it sets one, else what the model could take."""
+    """Return the window from Ollama's /api/show: `num_ctx` of the model file if set, otherwise the model's largest."""
     parameters = _at(show, ("parameters",))
     set_to = NUM_CTX.findall(parameters) if isinstance(parameters, str) else []
     if set_to:
@@ -58,7 +59,7 @@ def ollama_show_window(show: Json) -> Served | None:
 
 
 def ollama_running_window(running: Json, model: str) -> Served | None:
-    """Ollama's /api/ps: what was really allocated for a loaded model. "llama3" is "llama3:latest"."""
+    """Return the window allocated for a loaded model, from Ollama's /api/ps. "llama3" means "llama3:latest"."""
     tagged = model if ":" in model else f"{model}:latest"
     for row in _rows(running):
         if _names(row) & {model.lower(), tagged.lower()}:
@@ -67,9 +68,9 @@ def ollama_running_window(running: Json, model: str) -> Served | None:
 
 
 def listing_window(listing: Json, model: str) -> Served | None:
-    """A model listing (/v1/models, LM Studio's /api/v0/models and /api/v1/models): the row of `model`.
+    """Return the window of `model` from a listing (/v1/models, or LM Studio's /api/v0/models and /api/v1/models).
 
-    A server with one model answers to any name, so a single row counts whatever it is called.
+    A server with one model answers to any name, so a single row counts whatever its name is.
     """
     rows = _rows(listing)
     named = [row for row in rows if model.lower() in _names(row)]
@@ -78,7 +79,7 @@ def listing_window(listing: Json, model: str) -> Served | None:
 
 
 def row_window(row: Json) -> Served | None:
-    """The window in one row of a listing."""
+    """Return the window in one row of a listing."""
     instances = _at(row, ("loaded_instances",))
     if isinstance(instances, list) and instances:
         loaded = _served(_at(instances[0], ("config", "context_length")))
@@ -97,7 +98,7 @@ def _served(value: Json, *, in_force: bool = True) -> Served | None:
 
 
 def _rows(listing: Json) -> list[JsonObject]:
-    """The rows, under "data" or "models" or bare."""
+    """Return the rows of a listing: under "data" or "models", or the listing itself."""
     for name in ("data", "models"):
         if isinstance(_at(listing, (name,)), list):
             listing = _at(listing, (name,))

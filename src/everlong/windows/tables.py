@@ -1,7 +1,6 @@
-"""Public tables of models: what a source of one is, and several put together into one registry. Pure.
+"""Public tables of models: the description of a source, and several tables assembled into one registry. Pure.
 
-The snapshot that comes with the package and a table that was fetched later are made in the same way, and packed into
-one small file.
+The snapshot in the package and tables fetched later are assembled in the same way, and packed into one small file.
 """
 
 import gzip
@@ -21,31 +20,31 @@ from everlong.windows.registry import Registry
 
 __all__ = ["FILE", "LEAST_WINDOW", "Source", "assembled", "bundled", "pack", "unpack"]
 
-LEAST_WINDOW = 1_024  # what is listed with less embeds or draws
-LARGEST_REGISTRY = 64_000_000  # bytes of a packed registry, once it is unpacked
+LEAST_WINDOW = 1_024  # tokens; models listed with less are not chat models
+LARGEST_REGISTRY = 64_000_000  # bytes of a registry after unpacking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A public table of models: all that is known of it."""
+    """A public table of models."""
 
-    #: Its name in the registry, and as an option of a command.
+    #: The name in the registry, and the option of the command.
     table: str
     option: str
-    #: Where it is fetched, and where people find it.
+    #: The address to fetch it from, and its home page.
     url: str
     home: str
     licence: str = "MIT"
-    #: The rows of the table as of a day ("2026-11-09").
+    #: Parses the table; the second argument is its date ("2026-11-09").
     parse: Callable[[Json, str], Registry]
-    #: The table's own shape, made of the rows of a flat extract ({"provider", "id", "context", …}).
+    #: Turns the rows of a flat extract ({"provider", "id", "context", …}) into the table's own shape.
     unflatten: Callable[[Sequence[JsonObject]], Json]
 
 
 def assembled(tables: Sequence[Registry]) -> Registry:
-    """Return the tables as one: nothing twice, nothing without a window.
+    """Return the tables as one, without duplicates and without rows that have no window or a tiny one.
 
-    Limits that the first table leaves to a base model are filled in from the rest.
+    Limits that the first table leaves to a base model are filled in from the others.
     """
     first, *others = tables
     rest = Registry(()) if not others else others[0]
@@ -57,7 +56,7 @@ def assembled(tables: Sequence[Registry]) -> Registry:
 
 
 def _with_limits(first: Registry, rest: Registry) -> Iterator[Entry]:
-    """The rows of the first table; one without a window takes it from the same model elsewhere, and is marked so."""
+    """Yield the rows of the first table, with missing limits from the same model elsewhere; such windows are marked."""
     windows, prompts = _by_key(first), _by_key(rest)
     for entry in first:
         key = key_of(entry.id)
@@ -72,10 +71,10 @@ def _with_limits(first: Registry, rest: Registry) -> Iterator[Entry]:
 
 
 def _same_model(key: str, windows: list[Entry], prompts: list[Entry]) -> Entry | None:
-    """The entry whose limits to take: the maker's, else what most say.
+    """Return the entry whose limits to use: the maker's, otherwise one with the commonest window.
 
-    Some tables know only the maker's prompt limit; where the first table has the same limit with the whole window
-    beside it, that is the one meant.
+    Some tables have only the maker's prompt limit. If an entry of the first table has the same prompt limit and the
+    whole window, that entry is used.
     """
     makers = makers_of(key)
     for maker in makers:
@@ -104,7 +103,7 @@ def _by_key(registry: Registry) -> dict[str, list[Entry]]:
 
 
 def _without_regions(entries: Iterable[Entry]) -> Iterator[Entry]:
-    """One row where a provider lists a model once for each region with the same limits: the shortest id."""
+    """Yield the entries. Of a model that a provider lists once per region with equal limits, the shortest id stays."""
     seen = set()
     for entry in sorted(entries, key=lambda entry: (len(entry.id), entry.id)):
         same = (entry.table, entry.provider, key_of(entry.id), entry.window, entry.output)
@@ -118,7 +117,7 @@ FILE = "models.json.gz"
 
 @cache
 def bundled() -> Registry:
-    """Return the registry of the snapshot, read at the first call."""
+    """Return the registry of the snapshot. It is read at the first call."""
     packed = get_data(__package__, FILE)
     if packed is None:
         raise FileNotFoundError(FILE)
@@ -126,7 +125,7 @@ def bundled() -> Registry:
 
 
 def pack(registry: Registry, tables: list[JsonObject]) -> bytes:
-    """Return the file for a registry; equal registries give equal bytes. `tables` has each "name" and "date"."""
+    """Return a registry as a file; equal registries give equal bytes. `tables` has each table's "name" and "date"."""
     number = {(table["name"], table["date"]): at for at, table in enumerate(tables)}
     models: dict[str, list[list[object]]] = {}
     for entry in sorted(registry, key=lambda entry: (entry.provider, entry.id, entry.table)):
@@ -156,5 +155,5 @@ def unpack(packed: bytes) -> Registry:
 
 
 def _short(figure: object) -> object:
-    """Whole prices without their ".0"."""
+    """Return a whole price without its ".0"."""
     return int(figure) if isinstance(figure, float) and figure.is_integer() else figure

@@ -1,7 +1,7 @@
-"""Everything that providers and other programs write down: wire formats, session files, refusals, usage, repair.
+"""Wire formats, session files, refusals, usage and repair: everything that providers and other programs write.
 
-A format is one object (`FORMATS`), and so is a session file format. Pure: no network, no clock; it reads bytes that it is
-given and never decides what is sent.
+A format is one object (`FORMATS`), and so is a session file format. Pure: no network, no clock. This package never
+decides what is sent.
 """
 
 from typing import TYPE_CHECKING
@@ -9,6 +9,12 @@ from typing import TYPE_CHECKING
 from everlong.doors import open_door
 
 if TYPE_CHECKING:
+    from everlong.wire.archives import (
+        ARCHIVE_START as ARCHIVE_START,
+        files_in as files_in,
+        is_archive as is_archive,
+        packed as packed,
+    )
     from everlong.wire.document import Document as Document
     from everlong.wire.documents import (
         body_format as body_format,
@@ -35,6 +41,7 @@ if TYPE_CHECKING:
         format_named as format_named,
         problems as problems,
     )
+    from everlong.wire.formats.allowances import Allowance as Allowance
     from everlong.wire.formats.format import (
         Api as Api,
         CacheMarks as CacheMarks,
@@ -92,6 +99,7 @@ if TYPE_CHECKING:
     from everlong.wire.refusals.exceptions import error_from as error_from
     from everlong.wire.refusals.overflow_signs import HOSTED_SIGNS as HOSTED_SIGNS, OverflowSign as OverflowSign
     from everlong.wire.refusals.overflow_signs_served import SERVED_SIGNS as SERVED_SIGNS, SHARED_SIGNS as SHARED_SIGNS
+    from everlong.wire.refusals.reasons import Reason as Reason
     from everlong.wire.repair import Repaired as Repaired, repair_history as repair_history, valid as valid
     from everlong.wire.replies import (
         Caching as Caching,
@@ -106,17 +114,14 @@ if TYPE_CHECKING:
         breakpoints as breakpoints,
     )
     from everlong.wire.sessions import (
+        CHATBOX as CHATBOX,
+        EVERLONG as EVERLONG,
         NANOBOT as NANOBOT,
         SESSION_FORMATS as SESSION_FORMATS,
         SESSION_PROGRAMS as SESSION_PROGRAMS,
         SESSION_SUFFIXES as SESSION_SUFFIXES,
     )
-    from everlong.wire.sessions.conversation import (
-        HEADING as HEADING,
-        summary_text as summary_text,
-        tell_summary as tell_summary,
-    )
-    from everlong.wire.sessions.nanobot import (
+    from everlong.wire.sessions.agents.nanobot import (
         NANOBOT_SUMMARY as NANOBOT_SUMMARY,
         SUFFIX as SUFFIX,
         file_name as file_name,
@@ -125,6 +130,12 @@ if TYPE_CHECKING:
         session_key as session_key,
         summary_in as summary_in,
         summary_message as summary_message,
+    )
+    from everlong.wire.sessions.chats.everlong import THREAD as THREAD, VERSION as VERSION
+    from everlong.wire.sessions.conversation import (
+        HEADING as HEADING,
+        headed_summary as headed_summary,
+        summary_text as summary_text,
     )
     from everlong.wire.sessions.records import aside as aside, stamp as stamp
     from everlong.wire.sessions.session import RecordedRequest as RecordedRequest, SessionFormat as SessionFormat
@@ -140,10 +151,12 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
+            "archives": "ARCHIVE_START files_in is_archive packed",
             "document": "Document",
             "documents": "body_format document_of list_format marks_of read read_all sendable sent_as user_texts value_of with_messages write",
             "fields": "dump load unpack",
             "formats": "ANTHROPIC FORMATS GEMINI OLLAMA OPENAI_CHAT OPENAI_RESPONSES format_named problems",
+            "formats.allowances": "Allowance",
             "formats.format": "Api CacheMarks Deltas Format Place",
             "formats.hidden_tool": "Event HiddenTool Shown added_usage",
             "formats.opaque": "Find",
@@ -161,12 +174,14 @@ else:
             "refusals.classify": "as_error classify",
             "refusals.exceptions": "error_from",
             "refusals.overflow_signs": "HOSTED_SIGNS OverflowSign",
+            "refusals.reasons": "Reason",
             "refusals.overflow_signs_served": "SERVED_SIGNS SHARED_SIGNS",
             "repair": "Repaired repair_history valid",
             "replies": "Caching CallGrew Failed Finished Reply Request Restarted Said Thought breakpoints",
-            "sessions": "NANOBOT SESSION_FORMATS SESSION_PROGRAMS SESSION_SUFFIXES",
-            "sessions.conversation": "HEADING summary_text tell_summary",
-            "sessions.nanobot": "NANOBOT_SUMMARY SUFFIX file_name legacy_file_name nanobot_lines session_key summary_in "
+            "sessions": "CHATBOX EVERLONG NANOBOT SESSION_FORMATS SESSION_PROGRAMS SESSION_SUFFIXES",
+            "sessions.conversation": "HEADING headed_summary summary_text",
+            "sessions.chats.everlong": "THREAD VERSION",
+            "sessions.agents.nanobot": "NANOBOT_SUMMARY SUFFIX file_name legacy_file_name nanobot_lines session_key summary_in "
             "summary_message",
             "sessions.records": "aside stamp",
             "sessions.session": "RecordedRequest SessionFormat",

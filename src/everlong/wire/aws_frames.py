@@ -1,7 +1,7 @@
-"""Frames of AWS event streams: a length, headers, a payload, and two check sums. Bytes in, frames out, and back.
+"""Frames of AWS event streams, read and written: a length, headers, a payload and two checksums.
 
-A frame is, in big-endian order: its whole length, the length of its headers, the check sum of these eight bytes, the
-headers, the payload, the check sum of all before it. A header is a name, the number of a type, and a value.
+A frame has, in big-endian order: its whole length, the length of its headers, the checksum of these eight bytes, the
+headers, the payload, and the checksum of everything before. A header has a name, the number of a type, and a value.
 """
 
 import struct
@@ -17,7 +17,7 @@ PRELUDE = struct.Struct(">III")
 SUM = struct.Struct(">I")
 LENGTH = struct.Struct(">H")
 AROUND = PRELUDE.size + SUM.size  # bytes of a frame that are neither headers nor payload
-#: Bytes of a value by the number of its type; those of the other types begin with their length.
+#: The bytes of a value, by the number of its type. Values of other types begin with their length.
 SIZES = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 TEXT, BYTES = 7, 6
 LONGEST = 64 * 1024 * 1024  # bytes of one frame; AWS allows a quarter of it
@@ -25,14 +25,14 @@ LONGEST = 64 * 1024 * 1024  # bytes of one frame; AWS allows a quarter of it
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One frame; of its headers those that are text."""
+    """One frame, with only those of its headers that are text."""
 
     headers: Mapping[str, str]
     payload: bytes
 
 
 class FrameReader:
-    """Splits a stream into its frames, however it is cut. Raises ProviderError for bytes that are no frame."""
+    """Splits a stream, in chunks of any size, into frames. Raises ProviderError for bytes that are not a frame."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest
@@ -40,17 +40,17 @@ class FrameReader:
 
     @property
     def between(self) -> bool:
-        """Whether every frame that has begun is whole."""
+        """Whether no frame is incomplete."""
         return not self._held
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """Return the frames that are whole now."""
+        """Return the frames that are complete now."""
         self._held += chunk
         frames, at = [], 0
         while len(self._held) - at >= PRELUDE.size:
             length, headers, checked = PRELUDE.unpack_from(self._held, at)
             if crc32(self._held[at : at + 8]) != checked or not AROUND + headers <= length <= self._longest:
-                raise _unreadable("its beginning is not that of a frame")
+                raise _unreadable("it does not begin like a frame")
             if len(self._held) - at < length:
                 break
             frames.append(_frame(bytes(self._held[at : at + length]), headers))
@@ -61,7 +61,7 @@ class FrameReader:
 
 def _frame(raw: bytes, headers: int) -> Frame:
     if crc32(raw[: -SUM.size]) != SUM.unpack(raw[-SUM.size :])[0]:
-        raise _unreadable("its check sum is wrong")
+        raise _unreadable("its checksum is wrong")
     end = PRELUDE.size + headers
     return Frame(_headers(raw[PRELUDE.size : end]), raw[end : -SUM.size])
 
@@ -81,17 +81,17 @@ def _headers(raw: bytes) -> dict[str, str]:
             else:
                 size = SIZES[kind]
             if at + size > len(raw):
-                raise _unreadable("a header is longer than all of them")
+                raise _unreadable("a header is longer than the block of headers")
             if kind == TEXT:
                 found[name] = raw[at : at + size].decode()
             at += size
     except (IndexError, KeyError, struct.error, UnicodeDecodeError):
-        raise _unreadable("its headers are none") from None
+        raise _unreadable("its headers cannot be read") from None
     return found
 
 
 def _unreadable(reason: str) -> ProviderError:
-    return ProviderError(f"the stream holds a frame that cannot be read: {reason}", status=502)
+    return ProviderError(f"the stream has a frame that cannot be read: {reason}", status=502)
 
 
 def frame_bytes(headers: Mapping[str, str], payload: bytes) -> bytes:

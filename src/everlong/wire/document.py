@@ -1,8 +1,6 @@
-"""A conversation as it lay in a file or a request body, with everything around its messages.
+"""A conversation from a file or a request body, with everything around its messages.
 
-A format module that reads whole request bodies has `parse_body` and `render_body`; one that reads
-session files, a record a line, has `parse_record` and `render_record`, and says with `conversation`
-what its records amount to. Both give a `Document`.
+Wire formats read it from a request body, session formats from the records of a file.
 """
 
 from dataclasses import dataclass
@@ -15,7 +13,7 @@ __all__ = ["Aside", "Document", "Record"]
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A record that is no message of the conversation: a header, a snapshot, a side chain. `body` is its JSON."""
+    """A record that is not a message of the conversation: a header, a snapshot, a side chain. `body` is its JSON."""
 
     body: JsonText
 
@@ -25,24 +23,24 @@ Record: TypeAlias = Message | Aside
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """Messages and what came with them."""
+    """The messages of a conversation and what came with them."""
 
     fmt: str
-    #: The conversation, oldest first, system text in front.
+    #: The conversation, oldest first, with system text at the front.
     messages: History
-    #: Tool schemas as they came, one JSON text each.
+    #: The tool schemas, unchanged, one JSON text each.
     tools: tuple[JsonText, ...] = ()
     model: str = ""
     #: Request bodies: every other field of the body, packed as in `wire.fields`.
     extra: JsonText = ""
-    #: Request bodies: the file was the list of messages alone.
+    #: Request bodies: whether the file was only the list of messages.
     bare: bool = False
-    #: Request bodies: that list had one message a line.
+    #: Request bodies: whether that list had one message per line.
     lines: bool = False
-    #: Session files: every record in file order, exactly; empty for request bodies.
+    #: Session files: every record in file order, unchanged; empty for request bodies.
     records: tuple[Record, ...] = ()
-    #: Indexes into `messages` at which the client's own compaction took effect: it sends only what
-    #: stands from there on.
+    #: The indexes in `messages` where the client's own compactions took effect: it sends only the messages from there
+    #: on.
     boundaries: tuple[int, ...] = ()
-    #: What could not be read, one line each, named by line number.
+    #: What could not be read, one line each, with its line number.
     warnings: tuple[str, ...] = ()

@@ -1,9 +1,9 @@
-"""Conversation files and request bodies: bytes to a `Document` and back, the format found by looking.
+"""Read conversation files and request bodies into a `Document`, recognising the format, and write them back.
 
-Owns the order in which formats are tried, and the rule for damage: in a file of lines a record that cannot be read
-costs itself alone and is named by its line; a request body is whole or refused. What was not changed is written as it
-was read. Formats say themselves what only they write; plain words, which all providers write alike, count as OpenAI
-chat. The whole list is looked at, because a long chat may begin with plain words and show its first call late.
+This module owns the order in which formats are tried, and the rule for damage: in a file of lines, only the unreadable
+records are lost, and a warning names each line; a request body is read as a whole or refused. Unchanged content is
+written as it was read. Each format defines its own signs; plain text, which is the same in all formats, counts as
+OpenAI chat. The whole list is checked, because a long chat may begin with plain text and have its first call late.
 """
 
 import json
@@ -36,11 +36,11 @@ __all__ = [
     "write",
 ]
 
-LOOKED_AT = 50  # records at the front that show which program wrote the session
+LOOKED_AT = 50  # first records, which show the program that wrote the session
 SHOWN_FIELDS = 6
 #: The fields in which the formats keep their messages.
 LISTS = tuple(dict.fromkeys(each.api.messages for each in FORMATS.values()))
-#: Ends of a line to some programs, though not to JSON; inside a file of lines they would tear a record.
+#: Line ends for some programs, but not in JSON; in a file of lines, they would split a record.
 LINE_ENDS = {sign: f"\\u{ord(sign):04x}" for sign in "\x85\u2028\u2029"}
 
 
@@ -48,12 +48,12 @@ LINE_ENDS = {sign: f"\\u{ord(sign):04x}" for sign in "\x85\u2028\u2029"}
 
 
 def read(data: bytes) -> Document:
-    """Return the conversation in a file; the first one if it holds several."""
+    """Return the conversation in a file; the first one if it has several."""
     return read_all(data)[0]
 
 
 def read_all(data: bytes) -> tuple[Document, ...]:
-    """Return every conversation in a file: an export or a data set may hold many."""
+    """Return every conversation in a file. An export or a data set may have many."""
     decoded = decode_bytes(data)
     if decoded.lines:
         return _from_lines(decoded)
@@ -64,24 +64,24 @@ def read_all(data: bytes) -> tuple[Document, ...]:
 
 
 def document_of(value: Json) -> Document:
-    """Read a decoded request body, bare list of messages, or list of a session's records."""
+    """Read a decoded request body, a list of messages, or a list of session records."""
     return _documents_of(value)[0]
 
 
 def marks_of(document: Document) -> SessionMarks:
-    """Return how the format of a session names things; a format that is no session format names nothing."""
+    """Return how a document's session format names things; empty marks if it is not a session format."""
     session = SESSION_FORMATS.get(document.fmt)
     return SessionMarks() if session is None else session.marks
 
 
 def sent_as(document: Document) -> str:
-    """Return the name of the wire format whose rules the messages of a document must meet when they are sent."""
+    """Return the name of the wire format whose rules a document's messages must follow when they are sent."""
     session = SESSION_FORMATS.get(document.fmt)
     return document.fmt if session is None else session.sent_as
 
 
 def user_texts(document: Document) -> Iterator[str]:
-    """What the user said, oldest first, without summaries and without what the program says in the user's name."""
+    """Yield what the user wrote, oldest first, without summaries and texts by the program in the user's name."""
     session = SESSION_FORMATS.get(document.fmt)
     for message in document.messages:
         if message.role is not Role.USER or (session is not None and session.marks.is_summary(message, document)):
@@ -102,9 +102,9 @@ def _documents_of(value: Json) -> tuple[Document, ...]:
 
 
 def _from_list(values: list[Json]) -> tuple[Document, ...]:
-    """A list of messages, of whole conversations, or of a session's records."""
+    """Read a list of messages, of whole conversations, or of a session's records."""
     rows = [value for value in values if isinstance(value, dict)]
-    if rows and all(map(_holds_a_conversation, rows)):
+    if rows and (all(map(_holds_a_conversation, rows)) or _session_format(rows[:1], in_lines=False) is not None):
         return _each_document((f"item {number}", row) for number, row in enumerate(values, start=1))
     session = _session_format(rows)
     if session is not None:
@@ -128,7 +128,7 @@ def _from_lines(decoded: Decoded) -> tuple[Document, ...]:
 
 
 def _is_single_line(value: JsonObject) -> bool:
-    """Whether a lone object is the only line so far of a session or of a list of messages."""
+    """Whether a single object is the only line of a session or of a list of messages."""
     if _session_format([value], in_lines=False) is not None:
         return False
     return _session_format([value]) is not None or _is_message(value)
@@ -156,7 +156,7 @@ def _each_document(named: Iterable[NamedValue], warnings: Sequence[str] = ()) ->
 
 
 def _message_lines(rows: Sequence[JsonObject], named: Iterable[NamedValue], warnings: Sequence[str]) -> Document:
-    """A bare list of messages written one a line."""
+    """Read a plain list of messages, one per line."""
     found = _list_format(rows)
     field = found.api.messages
     good: list[Json] = []
@@ -184,11 +184,11 @@ def body_format(body: JsonObject) -> Format:
         raise InputError(f"not a conversation: an object with {_fields_named(body)}; expected {expected}")
     field = fitting[0].api.messages
     sharing = [each for each in fitting if each.api.messages == field]
-    return sharing[0] if len(sharing) == 1 else _told_apart(sharing, field, body)
+    return sharing[0] if len(sharing) == 1 else _chosen_format(sharing, field, body)
 
 
 def list_format(messages: Sequence[Json], plain: str = OPENAI_CHAT.name) -> str:
-    """Return the name of the format of a bare list of messages; `plain` if they are words that all formats share."""
+    """Return the name of the format of a list of messages; `plain` if it is text that all formats share."""
     return _list_format(messages, FORMATS[plain]).name
 
 
@@ -201,7 +201,7 @@ def _list_format(messages: Sequence[Json], plain: Format = OPENAI_CHAT) -> Forma
     return found or plain
 
 
-def _told_apart(sharing: Sequence[Format], field: str, body: JsonObject) -> Format:
+def _chosen_format(sharing: Sequence[Format], field: str, body: JsonObject) -> Format:
     """Choose between formats that keep their messages in the same field; the first if nothing decides."""
     rows = _rows(cast("list[Json]", body[field]))
     signs = _signs(rows)
@@ -219,7 +219,7 @@ def _told_apart(sharing: Sequence[Format], field: str, body: JsonObject) -> Form
 
 
 def _holds_a_conversation(row: JsonObject) -> bool:
-    """Whether a row of a data set brings messages, in any format."""
+    """Whether a row of a data set has messages, in any format."""
     return any(isinstance(row.get(field), list) for field in LISTS)
 
 
@@ -229,7 +229,7 @@ def _is_message(record: JsonObject) -> bool:
 
 
 def _fields_named(record: JsonObject) -> str:
-    """A few of its fields, for a message to a person. Example: {"b": 1, "a": 2} -> "a, b" """
+    """Return the names of a few fields, for an error. Example: {"b": 1, "a": 2} -> "a, b" """
     names = sorted(str(key) for key in record)[:SHOWN_FIELDS]
     return ", ".join(shown(name)[1:-1] for name in names) or "no fields"
 
@@ -242,7 +242,7 @@ def _rows(messages: Sequence[Json]) -> list[JsonObject]:
 
 
 def _signs(rows: Sequence[JsonObject]) -> set[str]:
-    """Names of the formats that the messages point to. The search ends at a sign of the first format: it decides."""
+    """Return the names of the formats that the messages show. The search stops at the first format, which decides."""
     first = next(iter(FORMATS))
     signs = set()
     for row in rows:
@@ -258,15 +258,15 @@ def _signs(rows: Sequence[JsonObject]) -> set[str]:
 
 
 def with_messages(document: Document, messages: History) -> Document:
-    """Return the same document with another conversation in it."""
+    """Return the same document with other messages."""
     return replace(document, messages=messages)
 
 
 def sendable(document: Document) -> Document:
-    """Return a request whose fields beside the conversation can be sent: text without halves, numbers that JSON has.
+    """Return a request with fields besides the messages that can be sent: no lone surrogates, only JSON numbers.
 
-    Raises WireError naming the field that the provider would refuse. Tools that came beside a bare list are only
-    checked to be writable: a list of plain words does not show which format they are declared in.
+    Raises WireError with the field that the provider would refuse. Tools that came with a plain list are only checked
+    to be writable, because a plain list does not show their format.
     """
     own = FORMATS.get(document.fmt)
     if own is None:
@@ -287,9 +287,9 @@ def sendable(document: Document) -> Document:
 
 
 def value_of(document: Document, *, sent: bool = False) -> Json:
-    """Return a request body again, a session as the list of its records.
+    """Return a document as a request body, or a session as the list of its records.
 
-    With `sent`, a body that its provider would refuse as it came is written as the provider takes it.
+    With `sent`, a body that its provider would refuse is written in a form that the provider accepts.
     """
     session = SESSION_FORMATS.get(document.fmt)
     if session is not None:
@@ -298,12 +298,12 @@ def value_of(document: Document, *, sent: bool = False) -> Json:
     body = own.write_body(document)
     if sent and own.problems(body):
         body = own.sent_body(document)
-    # A list alone has no place for system text; if there is some, the body around it must come along.
+    # A plain list has no place for system text; if there is some, return the whole body.
     return body[own.api.messages] if document.bare and body.keys() <= {own.api.messages} else body
 
 
 def write(document: Document) -> bytes:
-    """Return the file: one JSON document, or one record a line if it was read that way."""
+    """Return the file: one JSON document, or one record per line if it was read that way."""
     value = value_of(document)
     session = SESSION_FORMATS.get(document.fmt)
     in_lines = document.lines or (session is not None and session.in_lines and not document.bare)
@@ -319,5 +319,5 @@ def _written(value: Json, indent: int | None = None) -> bytes:
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     for sign, escape in LINE_ENDS.items():
         text = text.replace(sign, escape)
-    # Half of a surrogate pair cannot be written as UTF-8; the escape that this gives is JSON's own.
+    # UTF-8 cannot encode a lone surrogate; the error handler writes it as an escape that is valid JSON.
     return text.encode("utf-8", "backslashreplace") + b"\n"

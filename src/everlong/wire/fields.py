@@ -1,7 +1,7 @@
-"""Taking JSON objects apart and putting them together again without losing a field.
+"""Take JSON objects apart and put them together again without losing a field.
 
-What a format module does not model goes, as JSON text, into `extra`; the key `SHAPE` inside it holds
-the hints that the module needs to write the same shape again (a string or blocks, null or absent).
+What a format does not model goes into `extra`, as JSON text. The key `SHAPE` in it has the hints that the format needs
+to write the same shape again (a string or blocks, null or absent).
 """
 
 import json
@@ -14,7 +14,7 @@ __all__ = ["SHAPE", "dump", "load", "opaque", "opaque_body", "pack", "shown", "u
 
 SHAPE = "$shape"
 LONGEST_SHOWN = 40  # characters of a value in an error
-#: What people call the types of JSON.
+#: The names of JSON types in errors.
 NAMES: dict[type, str] = {
     bool: "true or false",
     dict: "an object",
@@ -26,7 +26,7 @@ NAMES: dict[type, str] = {
 
 
 def dump(value: Json) -> JsonText:
-    """Compact JSON text. Raises WireError for what is no JSON: bytes, an object, a list in itself, endless digits."""
+    """Return compact JSON text. Raises WireError for bytes, objects, circular lists and overlong numbers."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except RecursionError:
@@ -36,7 +36,10 @@ def dump(value: Json) -> JsonText:
 
 
 def shown(value: Any) -> str:
-    """A value for an error: text if it is short, of anything else what it is. Example: ["user"] -> "a list" """
+    """Return a value as errors show it: a text, clipped, or the type of anything else.
+
+    Example: ["user"] -> "a list"
+    """
     if isinstance(value, str):
         text = value if len(value) <= LONGEST_SHOWN else f"{value[:LONGEST_SHOWN]}…"
         return repr(text.encode("utf-8", "replace").decode())
@@ -44,17 +47,17 @@ def shown(value: Any) -> str:
 
 
 def _unwritable(error: TypeError | ValueError) -> str:
-    """Why JSON cannot say it, without Python's advice."""
+    """Return why a value cannot be written as JSON, in our own words."""
     text = str(error)
     if "Circular" in text:
-        return "a value holds itself"
+        return "a value contains itself"
     if "digits" in text:
         return "a number has too many digits"
     return "only text, numbers, true, false, null, lists and objects with text as keys can be sent"
 
 
 def _unwritable_place(value: Any) -> str:
-    """The way to the first value that cannot be written. Example: {"a": [b"x"]} -> "a[0]" """
+    """Return the path to the first value that cannot be written. Example: {"a": [b"x"]} -> "a[0]" """
     where, inside = "", True
     while inside:
         inside = False
@@ -70,21 +73,21 @@ def _unwritable_place(value: Any) -> str:
 
 
 def load(text: JsonText) -> Json:
-    """What `dump` wrote."""
+    """Read what `dump` wrote."""
     return cast(Json, json.loads(text))
 
 
 def pack(fields: JsonObject, **shape: Json) -> JsonText:
-    """Fields that are carried along, with hints; "" if there is nothing to carry."""
+    """Return carried fields and hints as JSON; "" if there are none."""
     hints: JsonObject = {key: hint for key, hint in shape.items() if hint is not None}
-    if SHAPE in fields:  # a client's own field of that name must not be taken for hints
+    if SHAPE in fields:  # a client's own field with this name must not be mistaken for hints
         hints[SHAPE] = fields[SHAPE]
     carried: JsonObject = {**fields, SHAPE: hints} if hints else fields
     return dump(carried) if carried else ""
 
 
 def unpack(extra: JsonText) -> tuple[JsonObject, JsonObject]:
-    """The carried fields and the hints."""
+    """Return the carried fields and the hints."""
     if not extra:
         return {}, {}
     fields = cast(JsonObject, json.loads(extra))
@@ -95,18 +98,18 @@ def unpack(extra: JsonText) -> tuple[JsonObject, JsonObject]:
 
 
 def opaque(block: Json) -> Opaque:
-    """A block that is carried along as it is."""
+    """Return a block as an opaque part, which is passed through unchanged."""
     kind = block.get("type") if isinstance(block, dict) else None
     return Opaque(kind if isinstance(kind, str) else type(block).__name__, dump(block))
 
 
 def opaque_body(part: Opaque) -> Json:
-    """The block again."""
+    """Return the block of an opaque part."""
     return load(part.body)
 
 
 def without(extra: JsonText, *, hints: tuple[str, ...] = (), fields: tuple[str, ...] = ()) -> JsonText:
-    """Return what is carried without these hints and fields; the same text if none of them was there."""
+    """Return `extra` without these hints and fields; the same text if it has none of them."""
     if not extra:
         return extra
     carried, shape = unpack(extra)

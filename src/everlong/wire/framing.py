@@ -1,7 +1,7 @@
-"""Server-sent events: bytes to events and back. Any split, any line end, bounded memory.
+"""Server-sent events: bytes to events and back, with chunks of any size, any line ends and bounded memory.
 
-`SseReader` gives the events as they came, `JsonEvents` the JSON object in each. A reply that is one JSON document, or
-an array of them, is not framed: `ReplyStream` reads it whole. Files with a record a line are read by `json_files`.
+`SseReader` returns the events unchanged, `JsonEvents` the JSON object in each. A reply that is one JSON document, or an
+array of them, is not framed: `ReplyStream` reads it whole. `json_files` reads files with one record per line.
 """
 
 import json
@@ -13,27 +13,27 @@ from everlong.errors import ProviderError
 
 __all__ = ["BYTE_ORDER_MARK", "DONE", "JsonEvents", "SseEvent", "SseReader", "json_bytes", "sse_bytes"]
 
-#: The data of the event that ends a stream of OpenAI's.
+#: The data of the event that ends OpenAI's streams.
 DONE = "[DONE]"
-LONGEST = 64 * 1024 * 1024  # bytes of one event; a picture fits, a runaway server does not
+LONGEST = 64 * 1024 * 1024  # bytes of one event: enough for an image, not for a runaway server
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 LINE_END = re.compile(rb"\r\n?|\n")
 BLANK = (b"\n", b"\r\n", b"\r")
 
 
 class SseEvent:
-    """One event: its lines as they came, the blank one at its end included."""
+    """One server-sent event: its lines, unchanged, including the blank line at the end."""
 
     __slots__ = ("lines", "too_long")
 
     def __init__(self, lines: Sequence[bytes], *, too_long: bool = False) -> None:
         self.lines = lines
-        #: Whether it was longer than allowed: then its data is gone and only its name is left.
+        #: Whether it was too long; then its data is dropped and only its name is left.
         self.too_long = too_long
 
     @classmethod
     def of(cls, raw: bytes) -> "SseEvent":
-        """Return the event in the bytes of one."""
+        """Return the event in these bytes."""
         return cls(raw.removeprefix(BYTE_ORDER_MARK).splitlines(keepends=True))
 
     @property
@@ -43,44 +43,44 @@ class SseEvent:
 
     @property
     def name(self) -> bytes:
-        """What kind of event it says it is; b"" if it does not."""
+        """The event's name; b"" if it has none."""
         return next((line[6:].strip() for line in reversed(self.lines) if line.startswith(b"event:")), b"")
 
     @property
     def data(self) -> bytes | None:
-        """Its data, without blanks around it; None where it has no line of data."""
+        """The event's data without surrounding spaces; None if it has no data line."""
         found = [line for line in self.lines if line.startswith(b"data:")]
         if len(found) == 1:
             return found[0][5:].strip()
         return b"\n".join(line[5:].rstrip(b"\r\n").removeprefix(b" ") for line in found).strip() if found else None
 
     def with_data(self, value: Json) -> bytes:
-        """Return the bytes of the event with other data; whatever else stands in it stays."""
+        """Return the bytes of the event with other data. Everything else stays."""
         others = [line.rstrip(b"\r\n") for line in self.lines if not line.startswith(b"data:") and line not in BLANK]
         return b"\n".join([*others, b"data: " + json_bytes(value)]) + b"\n\n"
 
 
 class SseReader:
-    """Splits a stream into its events. Of an event longer than allowed only the name is kept."""
+    """Splits a stream into events. Of an event that is too long, only the name is kept."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest
-        self._parts: list[bytes] = []  # of a line that goes on
-        self._lines: list[bytes] = []  # of the event that goes on
+        self._parts: list[bytes] = []  # of an incomplete line
+        self._lines: list[bytes] = []  # of the incomplete event
         self._size = 0  # bytes in both
         self._begun = False
-        #: Whether the event that goes on is too long already.
+        #: Whether the incomplete event is already too long.
         self.too_long = False
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
-        """Return the events that are whole now."""
+        """Return the events that are complete now."""
         if b"\n" not in chunk and b"\r" not in chunk:
             self._hold(chunk)
             return []
         lines = (b"".join([*self._parts, chunk]) if self._parts else chunk).splitlines(keepends=True)
         self._size -= sum(map(len, self._parts))
         self._parts = []
-        rest = b"" if lines[-1].endswith(b"\n") else lines.pop()  # a carriage return may be half a line end
+        rest = b"" if lines[-1].endswith(b"\n") else lines.pop()  # a final carriage return may be half a line end
         if not self._begun and lines:
             self._begun = True
             lines[0] = lines[0].removeprefix(BYTE_ORDER_MARK)
@@ -90,7 +90,7 @@ class SseReader:
         return events
 
     def close(self) -> list[SseEvent]:
-        """Return the event that the end of the stream left without its blank line, if there is one."""
+        """Return the last event if the stream ended without its blank line."""
         return self.feed(b"\n\n")
 
     def _take(self, line: bytes) -> SseEvent | None:
@@ -112,25 +112,25 @@ class SseReader:
         if self._size > self._longest:
             self.too_long = True
             self._lines = [line for line in self._lines if line.startswith(b"event:") and len(line) < self._longest]
-            self._parts = [b":"] if self._parts else []  # what is left of the line is a comment
+            self._parts = [b":"] if self._parts else []  # the rest of the line becomes a comment
             self._size = sum(map(len, self._lines)) + len(self._parts)
 
 
 class JsonEvents:
-    """Feed it chunks; it gives the JSON object of every whole event. Events without an object are skipped."""
+    """Returns the JSON object of every complete event in a stream of chunks. Events without an object are skipped."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._reader = SseReader(longest)
         self._longest = longest
-        #: Whether the stream said that it is over, as OpenAI's do.
+        #: Whether the stream sent OpenAI's end mark.
         self.done = False
 
     def feed(self, chunk: bytes) -> Iterator[JsonObject]:
-        """The objects that are whole now. Raises ProviderError for data that is not JSON or too long."""
+        """Yield the objects that are complete now. Raises ProviderError for data that is not JSON or too long."""
         return self._objects(self._reader.feed(chunk))
 
     def close(self) -> Iterator[JsonObject]:
-        """The object that the end of the stream left without its blank line, if there is one."""
+        """Yield the last object if the stream ended without its blank line."""
         return self._objects(self._reader.close())
 
     def _objects(self, events: Sequence[SseEvent]) -> Iterator[JsonObject]:
@@ -153,21 +153,21 @@ class JsonEvents:
         try:
             value: Json = json.loads(text)
         except (ValueError, RecursionError):
-            raise ProviderError(f"the stream holds an event that is not JSON: {text[:80]!r}") from None
+            raise ProviderError(f"the stream has an event that is not JSON: {text[:80]!r}") from None
         if event.name == b"error" and not (isinstance(value, dict) and "error" in value):
             return {"error": value}
         return value if isinstance(value, dict) else None
 
     def _too_long(self) -> ProviderError:
-        return ProviderError(f"the stream holds an event of more than {self._longest:,} bytes")
+        return ProviderError(f"the stream has an event of more than {self._longest:,} bytes")
 
 
 def json_bytes(value: Json) -> bytes:
-    """Return JSON that any reader takes; half of a surrogate pair becomes its escape."""
+    """Return JSON that any reader accepts; a lone surrogate becomes an escape."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "backslashreplace")
 
 
 def sse_bytes(name: str, data: Json) -> bytes:
-    """Return the bytes of an event; text is written as it is, anything else as JSON. `name` may be ""."""
+    """Return the bytes of an event. Text is written unchanged, anything else as JSON. `name` may be ""."""
     text = data.encode() if isinstance(data, str) else json_bytes(data)
     return (f"event: {name}\n".encode() if name else b"") + b"data: " + text + b"\n\n"

@@ -1,7 +1,7 @@
-"""How a stream of events is written outside: server-sent events, an object a line, one JSON array, or AWS's frames.
+"""The framings of streams: server-sent events, one object per line, one JSON array, or AWS's frames.
 
-Inside, every stream is server-sent events. A `Framing` decodes a provider's bytes to them and encodes them for a
-client: both take chunks, however they are cut, and hold no more than one event.
+Internally, every stream is server-sent events. A `Framing` decodes a provider's bytes into them and encodes them for a
+client. Both take chunks of any size and hold at most one event.
 """
 
 import json
@@ -20,31 +20,31 @@ __all__ = ["AWS_FRAMES", "JSON_ARRAY", "NDJSON", "SSE", "Decoder", "Encoder", "F
 
 START, END = b"data: ", b"\n\n"
 NOT_AN_OBJECT = DONE.encode()
-#: Line ends inside JSON stand between its tokens, where a blank says as much.
+#: Raw line ends in JSON are only between tokens, where a space means the same.
 ONE_LINE = bytes.maketrans(b"\r\n", b"  ")
 
 
 class Decoder(ABC):
-    """Makes server-sent events of a stream. What it gives for several chunks is what it gives for all at once."""
+    """Turns a stream into server-sent events. How the stream is split into chunks makes no difference."""
 
     @abstractmethod
     def feed(self, chunk: bytes) -> bytes:
-        """Return the events, or parts of one, that a chunk holds."""
+        """Return the events, or parts of one, in a chunk."""
 
     def close(self) -> bytes:
-        """Return what is left when there are no more chunks."""
+        """Return the rest after the last chunk."""
         return b""
 
 
 class Encoder(ABC):
-    """Writes server-sent events, and parts of them, in another way."""
+    """Writes server-sent events, or parts of them, in another framing."""
 
     @abstractmethod
     def feed(self, events: bytes) -> bytes:
         """Return what can be written now. Raises ProviderError for an event that is too long."""
 
-    def cut(self) -> None:  # noqa: B027 - most hold nothing back
-        """Forget an event of which no more will come."""
+    def cut(self) -> None:  # noqa: B027 - most have nothing to drop
+        """Drop an incomplete event of which no more will come."""
 
     def close(self) -> bytes:
         """Return the end of the stream."""
@@ -56,22 +56,22 @@ class Framing:
     """One way to write a stream."""
 
     name: str
-    #: The content type that a client is told; the types, without parameters, by which a stream is recognised.
+    #: The content type to send to clients; the types, without parameters, by which a stream is recognised.
     content_type: bytes
     types: frozenset[bytes]
-    #: Bytes that every reader skips, to keep a waiting stream open.
+    #: Bytes that every reader skips, to keep an idle stream open.
     comment: bytes
     decoder: Callable[[], Decoder]
     encoder: Callable[[], Encoder]
-    #: How whole events end, and what ends one that was cut off, so that another can follow it. If `gap` is empty,
-    #: nothing can.
+    #: How complete events end, and what ends a truncated one, so that another can follow it. If `gap` is empty, none
+    #: can.
     ends: tuple[bytes, ...] = ()
     gap: bytes = b""
-    #: An error that comes instead of a stream.
+    #: Returns the body of an error response that is sent instead of a stream.
     error_body: Callable[[bytes], bytes] = lambda body: body
 
     def gap_after(self, tail: bytes) -> bytes:
-        """Return what must follow the last bytes that were written, before another event."""
+        """Return what to write after the last bytes, before another event."""
         return b"" if not tail or tail.endswith(self.ends) else self.gap
 
 
@@ -79,7 +79,7 @@ class Framing:
 
 
 class _SameBytes(Decoder, Encoder):
-    """Changes nothing."""
+    """Passes bytes through unchanged."""
 
     def feed(self, chunk: bytes) -> bytes:
         return chunk
@@ -104,16 +104,16 @@ SSE = Framing(
 
 
 class _EachEncoder(Encoder):
-    """Writes the data of each event once all of it is there. Comments, names and the mark of the end are left out."""
+    """Writes the data of each event once it is complete, without comments, names and the end mark."""
 
     def __init__(self, longest: int = LONGEST) -> None:
         self._longest = longest
         self._events = SseReader(longest)
-        self._too_long = False  # what came before it is given first
+        self._too_long = False  # events before it are returned first
 
     @abstractmethod
     def written(self, data: bytes) -> bytes:
-        """Return how one object is written."""
+        """Return one object as written."""
 
     def feed(self, events: bytes) -> bytes:
         out: list[bytes] = []
@@ -126,7 +126,7 @@ class _EachEncoder(Encoder):
                 out.append(self.written(data.translate(ONE_LINE)))
         self._too_long = self._too_long or self._events.too_long
         if self._too_long and not out:
-            raise ProviderError(f"the stream holds an event of more than {self._longest:,} bytes", status=502)
+            raise ProviderError(f"the stream has an event of more than {self._longest:,} bytes", status=502)
         return b"".join(out)
 
     def cut(self) -> None:
@@ -136,11 +136,11 @@ class _EachEncoder(Encoder):
         return self.feed(b"")
 
 
-# --- an object a line ------------------------------------------------------------------------------
+# --- one object per line ---------------------------------------------------------------------------
 
 
 class _LineDecoder(Decoder):
-    """Makes an event of each line; blank lines, and blanks before an object, say nothing."""
+    """Turns each line into an event; blank lines, and blanks before an object, are skipped."""
 
     def __init__(self) -> None:
         self._inside = False
@@ -174,7 +174,7 @@ class _LineEncoder(_EachEncoder):
         return data + b"\n"
 
 
-#: One object a line, as Ollama writes. A reader of lines takes a blank line for a broken object, but skips blanks.
+#: One object per line, as Ollama writes. For readers of lines, a blank line is a broken object, but they skip spaces.
 NDJSON = Framing(
     name="ndjson",
     content_type=b"application/x-ndjson",
@@ -191,9 +191,9 @@ NDJSON = Framing(
 
 
 class _ArrayDecoder(Decoder):
-    """Makes an event of each object in an array, or of the one object that came instead."""
+    """Turns each object in an array, or a single object instead of an array, into an event."""
 
-    #: Up to the end of a string or of the chunk; a backslash at the very end is left.
+    #: Matches up to the end of a string or of the chunk, without a backslash at the very end.
     STRING = re.compile(rb'(?:[^"\\]++|\\.)*+', re.DOTALL)
     SIGN = re.compile(rb'["{}\[\]]')
 
@@ -204,7 +204,7 @@ class _ArrayDecoder(Decoder):
 
     def feed(self, chunk: bytes) -> bytes:
         out: list[bytes] = []
-        at = start = 0  # up to `start` everything is in `out`
+        at = start = 0  # everything before `start` is in `out`
         while at < len(chunk):
             if self._quoted:
                 at = self._past_string(chunk, at)
@@ -227,7 +227,7 @@ class _ArrayDecoder(Decoder):
         return b"".join(out)
 
     def _past_string(self, chunk: bytes, at: int) -> int:
-        """Return the place after the string that is open, or the end of the chunk."""
+        """Return the position after the open string, or the end of the chunk."""
         if self._escaped:
             self._escaped = False
             at += 1
@@ -254,7 +254,7 @@ class _ArrayEncoder(_EachEncoder):
         return super().close() + (b"]\n" if self._begun else b"[]\n")
 
 
-#: One JSON array whose members come one by one, as Gemini streams unless it is asked for events.
+#: One JSON array whose items come one by one, as Gemini streams unless it is asked for events.
 JSON_ARRAY = Framing(
     name="json-array",
     content_type=b"application/json; charset=utf-8",
@@ -270,7 +270,7 @@ JSON_ARRAY = Framing(
 
 
 class _FrameDecoder(Decoder):
-    """Makes an event of each frame that holds one, and an error event of one that is an exception."""
+    """Turns each frame with an event into an event, and each exception into an error event."""
 
     def __init__(self) -> None:
         self._frames = FrameReader()
@@ -285,26 +285,26 @@ class _FrameDecoder(Decoder):
 
 
 def _event_in(frame: Frame) -> bytes:
-    """The event in a frame; b"" if there is none."""
-    headers, told = frame.headers, _object(frame.payload)
+    """Return the event in a frame; b"" if there is none."""
+    headers, body = frame.headers, _object(frame.payload)
     if headers.get(":message-type") in ("exception", "error"):
         kind = headers.get(":exception-type") or headers.get(":error-code") or "internalServerException"
-        message = told.get("message") or headers.get(":error-message") or frame.payload.decode("utf-8", "replace")
+        message = body.get("message") or headers.get(":error-message") or frame.payload.decode("utf-8", "replace")
         return sse_bytes("error", {"type": "error", "error": {"type": kind, "message": message}})
-    held = told.get("bytes")
+    held = body.get("bytes")
     if not isinstance(held, str):
         return b""
     try:
         data = b64decode(held)
     except ValueError:
-        raise ProviderError("the stream holds a frame whose bytes are not written as base64", status=502) from None
+        raise ProviderError("the stream has a frame that is not base64", status=502) from None
     named = _object(data).get("type")
     name = f"event: {named}\n".encode() if isinstance(named, str) and named.isidentifier() else b""
     return name + START + data.translate(ONE_LINE) + END
 
 
 def _object(data: bytes) -> JsonObject:
-    """The object in JSON; an empty one for anything else."""
+    """Return the object in JSON; an empty one for anything else."""
     try:
         value: Json = json.loads(data)
     except (ValueError, RecursionError):
@@ -314,9 +314,9 @@ def _object(data: bytes) -> JsonObject:
 
 class _FrameEncoder(_EachEncoder):
     def written(self, data: bytes) -> bytes:
-        told = _object(data) if b'"error"' in data else {}
-        error = told.get("error")
-        if told.get("type") != "error" or not isinstance(error, dict):
+        body = _object(data) if b'"error"' in data else {}
+        error = body.get("error")
+        if body.get("type") != "error" or not isinstance(error, dict):
             return _chunk(data)
         kind = str(error.get("type"))
         headers = {
@@ -332,14 +332,14 @@ def _chunk(data: bytes) -> bytes:
     return frame_bytes(headers, b'{"bytes":"' + b64encode(data) + b'"}')
 
 
-#: What Anthropic calls its errors, as AWS does.
+#: Anthropic's names of errors -> AWS's.
 EXCEPTIONS = {
     "invalid_request_error": "validationException",
     "rate_limit_error": "throttlingException",
     "overloaded_error": "serviceUnavailableException",
     "timeout_error": "modelTimeoutException",
 }
-#: As Bedrock streams the events of a model. Readers know nothing that they skip but the model's own word for it.
+#: As Bedrock streams the events of a model. The only frame that readers skip is the model's own ping event.
 AWS_FRAMES = Framing(
     name="aws-frames",
     content_type=b"application/vnd.amazon.eventstream",
@@ -351,7 +351,7 @@ AWS_FRAMES = Framing(
 
 
 def framing_of(content_type: bytes, expected: Framing = SSE) -> Framing | None:
-    """Return the framing of a stream of this type: the expected one if it fits; None if it is no stream.
+    """Return the framing of a stream with this content type; None if it is not a stream.
 
     Example: b"text/event-stream; charset=utf-8" -> SSE; b"application/json" -> None, or JSON_ARRAY if that is expected
     """

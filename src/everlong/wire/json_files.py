@@ -1,7 +1,7 @@
-"""Bytes to JSON values: one document, or one record a line, whatever state the file is in.
+"""Decode files into JSON values: one document, or one record per line, even if the file is damaged.
 
-Damage stays where it is: a torn last line, NUL blocks, bytes that are no UTF-8 or no JSON cost that
-line only, and each is named by its number. Lines end at LF alone, so a raw U+2028 in a text is text.
+Damage costs only its own line: a truncated last line, NUL blocks, bytes that are not UTF-8 or not JSON. A warning names
+each lost line by its number. Lines end only at LF, so a raw U+2028 in a text is text.
 """
 
 import codecs
@@ -32,7 +32,7 @@ _decoder = msgspec.json.Decoder()
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Either one `document` or `lines` of (line number, value); `warnings` name the lines that were lost."""
+    """Either one `document`, or `lines` of (line number, value); `warnings` name the lost lines."""
 
     document: Json = None
     lines: tuple[tuple[int, Json], ...] = ()
@@ -40,7 +40,7 @@ class Decoded:
 
 
 def decode_bytes(data: bytes) -> Decoded:
-    """The JSON in a file. Raises InputError, in one line, if there is none."""
+    """Return the JSON in a file. Raises InputError if there is none."""
     data = _plain(data)
     if not data.strip(b" \t\r\n\x00"):
         raise InputError("the file is empty")
@@ -49,12 +49,12 @@ def decode_bytes(data: bytes) -> Decoded:
     except ValueError as whole:
         lines, bad = _lines(data)
         if not lines:
-            raise InputError(f"no JSON in it: {_detail(whole)}") from whole
+            raise InputError(f"it contains no JSON: {_detail(whole)}") from whole
         return Decoded(lines=tuple(lines), warnings=_shortened(bad))
 
 
 def _plain(data: bytes) -> bytes:
-    """Unpacked, without a byte order mark, in UTF-8."""
+    """Return the data unpacked, in UTF-8, without a byte order mark."""
     if data.startswith(GZIP):
         data = unpack_gzip(data)
     for mark, encoding in BYTE_ORDER_MARKS:
@@ -65,12 +65,12 @@ def _plain(data: bytes) -> bytes:
 
 
 def unpack_gzip(data: bytes, most: int = MOST_UNPACKED) -> bytes:
-    """Return what a gzip file holds. Raises InputError if it is damaged, or holds more than `most` bytes.
+    """Return the content of a gzip file. Raises InputError if it is damaged or unpacks to more than `most` bytes.
 
-    What is unpacked never takes more memory than that: a small file can hold thousands of times its size.
+    No more than that is ever unpacked: a small file can unpack to thousands of times its size.
     """
     unpacked = bytearray()
-    while data.startswith(GZIP):  # a file may hold several streams
+    while data.startswith(GZIP):  # a file may have several streams
         stream = zlib.decompressobj(GZIP_STREAM)
         try:
             unpacked += stream.decompress(data, most + 1 - len(unpacked))
@@ -88,7 +88,7 @@ def _value(data: bytes) -> Json:
     try:
         return cast(Json, _decoder.decode(data))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # The standard library also takes lone surrogates, huge integers and NaN.
+        # The standard library also accepts lone surrogates, huge integers and NaN.
         try:
             return cast(Json, json.loads(data.decode("utf-8")))
         except RecursionError as error:
@@ -112,18 +112,18 @@ def _lines(data: bytes) -> tuple[list[tuple[int, Json]], list[str]]:
         if isinstance(value, dict):
             good.append((number, value))
         else:
-            bad.append(f"line {number}: a record is an object, not {type(value).__name__}")
+            bad.append(f"line {number}: a record must be an object, not {type(value).__name__}")
     return good, bad
 
 
 def _reason(error: ValueError) -> str:
-    """Why a line is lost. Example: "not JSON (Expecting value at character 1)" """
+    """Return why a line is lost. Example: "not JSON (Expecting value at character 1)" """
     detail = _detail(error)
     return detail if isinstance(error, UnicodeDecodeError) else f"not JSON ({detail})"
 
 
 def _detail(error: ValueError) -> str:
-    """Where it fails. Example: "Expecting value at character 1" """
+    """Return where decoding fails. Example: "Expecting value at character 1" """
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8 (byte {error.object[error.start]:#04x} at {error.start})"
     if isinstance(error, json.JSONDecodeError):

@@ -1,6 +1,6 @@
 """One call of a model as values: the request, and its reply piece by piece.
 
-A failure is the last piece of a stream, never an exception out of the middle of it: the reader decides what follows.
+A failure is the last piece of a stream, never an exception in the middle of it: the reader decides what to do.
 """
 
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ __all__ = [
     "breakpoints",
 ]
 
-#: Parts that one step may have: providers look back 20 blocks from a mark for the end of what they have kept.
+#: The most parts between two marks: providers search the last 20 blocks before a mark for a cached prefix.
 LOOKED_BACK = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caching:
-    """How many of a request's first messages come again, for providers that must be told what to cache.
+    """How much of a request will be sent again, for providers that must be told what to cache.
 
-    `stable` messages stand until the next compaction, `lasting` until the next request; what follows is sent only once.
-    `seconds` is how long the cache should keep them.
+    The first `stable` messages stay until the next compaction, the first `lasting` until the next request. What follows
+    is sent only once. `seconds` is how long the cache should keep them.
     """
 
     stable: int = 0
@@ -42,7 +42,7 @@ class Caching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One call of a model. `tools` are schemas in the model's own wire format; `extra` are more fields of the body."""
+    """One call of a model. `tools` are schemas in the model's own wire format; `extra` has more fields of the body."""
 
     model: str
     messages: History
@@ -50,17 +50,17 @@ class Request:
     max_tokens: int | None = None
     temperature: float | None = None
     extra: JsonText = ""
-    #: None for a request of which nothing comes again.
+    #: None if nothing of the request will be sent again.
     caching: Caching | None = None
 
 
 def breakpoints(request: Request) -> tuple[int, ...]:
-    """Behind how many of the messages a mark belongs, the smallest first; the system text in front has its own.
+    """Return after how many messages the cache marks belong, smallest first. The system text has its own mark.
 
-    A provider keeps a prefix up to a mark, and finds it again from a mark at its end or shortly behind it. So marks
-    belong at the end of what stands until the next compaction and at the end of what the next request repeats. A step
-    of many blocks gets one before it too, where the previous request ended: from its own end that would not be found.
-    Example: system, point, user, a, user, stable 2 -> 2, 5
+    A provider caches a prefix up to a mark, and finds it again from a mark at its end or shortly after it. So marks
+    belong at the end of what stays until the next compaction, and at the end of what the next request repeats. A step
+    of many blocks also gets a mark before it, where the previous request ended. Example: system, point, user, a, user,
+    stable 2 -> 2, 5
     """
     caching = request.caching
     if caching is None:
@@ -74,7 +74,7 @@ def breakpoints(request: Request) -> tuple[int, ...]:
 
 
 def _end_of_the_request_before(messages: History) -> int:
-    """How many messages the request had whose answer is the last one here."""
+    """Return how many messages the request had whose answer is the last answer here."""
     at = len(messages)
     while at and messages[at - 1].role is not Role.ASSISTANT:
         at -= 1
@@ -85,21 +85,21 @@ def _end_of_the_request_before(messages: History) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """More words of the answer."""
+    """A piece of the answer's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """More of its thinking."""
+    """A piece of the model's reasoning."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class CallGrew:
-    """More of a tool call: the `number`-th of this answer. Id and name come with its first piece."""
+    """A piece of a tool call. `number` counts the calls of this answer; id and name come with the first piece."""
 
     number: int
     id: str
@@ -109,30 +109,35 @@ class CallGrew:
 
 @dataclass(frozen=True, slots=True)
 class Restarted:
-    """What was said so far does not count, and why: the server had not read all of it. Another answer follows."""
+    """Discard the text so far; another answer follows. `reason` says why, such as that the server cut the prompt."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The whole answer, what it cost, and why it ended: "stop", "length", "calls", "refusal", or their own word."""
+    """The complete answer: the last piece of a stream that succeeded.
+
+    - `message`: the answer as a message.
+    - `usage`: the tokens that the provider reported; None if it reported none.
+    - `stop`: why the answer ended: "stop", "length", "calls", "refusal", or the provider's own word.
+    - `name`: the provider's id of the answer, if a later request can continue from it; "" if not.
+    """
 
     message: Message
     usage: Usage | None
     stop: str
-    #: The provider's id of the answer, where it may be continued by it; "" if not.
     name: str = ""
 
     @property
     def text(self) -> str:
-        """The words of the answer."""
+        """The text of the answer."""
         return self.message.text
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """There is no more. `begun` says whether anything of the answer was handed on before."""
+    """The error: the last piece of a stream that failed. `begun` says whether part of the answer arrived before it."""
 
     error: ProviderError
     begun: bool

@@ -1,14 +1,15 @@
-"""The tokens of a call as its provider reports them, in one form for all, and overflows that only they give away.
+"""Read the tokens of a call from any provider's report, and detect overflows that only these figures show.
 
 Providers differ in what they count twice: some report cached tokens inside the prompt and some beside it, some
 reasoning inside the output and some beside it. Each way is one row of `STYLES`. A whole response, a stream event or the
-usage object alone can be read; sums and prices are made elsewhere. Some servers accept more than they can use, cut the
-beginning off, or fill the window and have no room to answer: then the figures show it, and no error does.
+usage object alone can be read; other modules compute sums and prices. Some servers accept more than they can use, cut
+off the beginning, or fill the window and have no space left to answer: then no error shows it, only the figures.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache, lru_cache
 
 from everlong.core import Json, JsonObject
 
@@ -24,17 +25,19 @@ __all__ = [
     "truncated_window",
 ]
 
-MOST = 1 << 40  # tokens; anything above is no count
-SUM_FACTOR = 3  # reported above this many times the estimate: added up over several calls
-SUM_SLACK = 2_000  # tokens; small requests carry framing and tools that an estimate may not know
+MOST = 1 << 40  # tokens; anything above is not a count
+SUM_FACTOR = 3  # a report above this many times the estimate is a sum over several calls
+SUM_SLACK = 2_000  # tokens; small requests have framing and tools that an estimate may not include
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call.
+    """The tokens of one model call.
 
-    `prompt` is all input, whatever was cached; `cached` and `cache_written` are parts of it. `output` is all that was
-    written; `reasoning` is the part of it that was thinking.
+    - `prompt`: the whole input, cached or not.
+    - `cached`, `cache_written`: the parts of `prompt` that were read from and written to the provider's cache.
+    - `output`: the whole reply.
+    - `reasoning`: the part of `output` that was reasoning.
     """
 
     prompt: int = 0
@@ -46,10 +49,10 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageStyle:
-    """How one family of providers reports. Fields are named by their path ("a.b").
+    """How one family of providers reports usage. Fields are named by their path ("a.b").
 
-    The row fits a usage object in which one of the fields in `mark` is present. The fields of `prompt` add up; of the
-    others the first that is present counts, because proxies repeat the same figure under several names.
+    The row matches a usage object with one of the fields in `mark`. The fields of `prompt` are added; of the others,
+    the first that is present counts, because proxies repeat the same figure under several names.
     """
 
     name: str
@@ -60,11 +63,11 @@ class UsageStyle:
     output: tuple[str, ...] = ()
     reasoning: tuple[str, ...] = ()
     total: str = ""
-    cached_beside: bool = False  # the prompt figure leaves out what was cached
-    reasoning_beside: bool = False  # the output figure leaves out the thinking
+    cached_beside: bool = False  # the prompt figure does not include cached tokens
+    reasoning_beside: bool = False  # the output figure does not include reasoning
 
 
-#: From the particular to the general; the first that fits is taken unless the caller knows the format.
+#: From specific to general; the first match counts, unless the caller knows the format.
 STYLES: tuple[UsageStyle, ...] = (
     UsageStyle(
         name="gemini",
@@ -78,7 +81,7 @@ STYLES: tuple[UsageStyle, ...] = (
     UsageStyle(
         name="cohere",
         mark=("tokens.input_tokens", "tokens.output_tokens"),
-        prompt=("tokens.input_tokens",),  # `billed_units` leave out what Cohere adds itself
+        prompt=("tokens.input_tokens",),  # `billed_units` do not include what Cohere adds itself
         cached=("cached_tokens",),
         output=("tokens.output_tokens",),
     ),
@@ -156,7 +159,7 @@ STYLES: tuple[UsageStyle, ...] = (
     UsageStyle(
         name="llama.cpp",
         mark=("prompt_n",),
-        prompt=("prompt_n",),  # only what was computed anew
+        prompt=("prompt_n",),  # only the tokens that were not cached
         cached=("cache_n",),
         output=("predicted_n",),
         cached_beside=True,
@@ -169,25 +172,30 @@ STYLES: tuple[UsageStyle, ...] = (
     ),
 )
 
-#: Where a response or stream event keeps its usage, in the order they are believed.
+#: Where a response or stream event has its usage, most reliable first.
 PLACES = ("usage", "usageMetadata", "message.usage", "response.usage", "meta", "delta.usage", "timings", "")
 
 
 def read_usage(raw: Json, fmt_hint: str = "") -> Usage | None:
-    """The usage in a response, a stream event or a bare usage object; None if it names no tokens.
+    """Return the usage in a response, a stream event or a usage object; None if it has no tokens.
 
     Example: {"usage": {"input_tokens": 1000, "cache_read_input_tokens": 37000, "output_tokens": 5}} -> prompt 38 000
     """
     for found in _usage_objects(raw):
-        fitting = [style for style in STYLES if any(_at(found, path) is not None for path in style.mark)]
-        hinted = [style for style in fitting if style.name == fmt_hint]
-        if fitting:
-            return _read(found, (hinted or fitting)[0])
+        for style in _styles(fmt_hint):
+            if any(_at(found, path) is not None for path in style.mark):
+                return _read(found, style)
     return None
 
 
+@cache
+def _styles(hint: str) -> tuple[UsageStyle, ...]:
+    """Return all styles, those of the hint first."""
+    return tuple(sorted(STYLES, key=lambda style: style.name != hint))
+
+
 def merged(earlier: Usage, later: Usage) -> Usage:
-    """Two reports of the same call, as streams send them: each figure only grows."""
+    """Return two reports of the same call as one, as streams send them: each figure only grows."""
     return Usage(
         prompt=max(earlier.prompt, later.prompt),
         cached=max(earlier.cached, later.cached),
@@ -198,9 +206,9 @@ def merged(earlier: Usage, later: Usage) -> Usage:
 
 
 def plausible(usage: Usage, window: int, *, estimate: int | None = None) -> bool:
-    """Whether it can be the usage of one call: nothing above the window, nothing added up over calls.
+    """Return whether this can be the usage of one call: nothing above the window, nothing added up over calls.
 
-    With the `estimate` of what was sent, sums that still fit the window are found out too.
+    With the `estimate` of what was sent, sums that still fit into the window are recognised too.
     """
     if not 0 < usage.prompt <= window or usage.output > window:
         return False
@@ -221,7 +229,8 @@ def _read(found: JsonObject, style: UsageStyle) -> Usage:
     cached, written = _first(found, style.cached), _first(found, style.written)
     output, reasoning = _first(found, style.output), _first(found, style.reasoning)
     total = _count(_at(found, style.total)) if style.total else 0
-    # A part larger than its whole, or needed to reach the total, was reported beside it, whatever the family does.
+    # A part that is larger than its whole, or needed to reach the total, is not included in it, whatever the style
+    # says.
     parts = cached + written
     if style.cached_beside or parts > prompt or (parts and total == prompt + parts + output):
         prompt += parts
@@ -235,14 +244,19 @@ def _first(found: JsonObject, paths: tuple[str, ...]) -> int:
 
 
 def _at(raw: Json, path: str) -> Json:
-    """What stands at a dotted path; the thing itself for ""."""
-    for key in path.split(".") if path else ():
+    """Return the value at a dotted path; the object itself for ""."""
+    for key in _keys(path):
         raw = raw.get(key) if isinstance(raw, dict) else None
     return raw
 
 
+@lru_cache(maxsize=256)
+def _keys(path: str) -> tuple[str, ...]:
+    return tuple(path.split(".")) if path else ()
+
+
 def _count(value: Json) -> int:
-    """A token count, 0 for anything that is none. Cohere sends 71.0."""
+    """Return a token count, or 0 for anything else. Cohere sends 71.0."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
     return int(value) if 0 <= value < MOST else 0
@@ -250,32 +264,32 @@ def _count(value: Json) -> int:
 
 # --- silent overflows --------------------------------------------------------------------------
 
-FULL = 0.99  # of the window; servers keep a few tokens back
-LAST_TOKENS = 16  # this near to its end a reply was stopped by the window
+FULL = 0.99  # of the window; servers reserve a few tokens
+LAST_TOKENS = 16  # tokens before the end of the window where a reply counts as stopped by it
 CUT_BY_LENGTH = frozenset({"incomplete", "length", "max_output_tokens", "max_tokens"})
 CUT_BY_WINDOW = frozenset({"model_context_window_exceeded", "model_length"})
 
-TRUNCATED = 0.6  # of the estimate; a counter that errs is not this far off
-TRUNCATED_BY = 512  # tokens at least
-NEAR_BELOW = 0.98  # of the served window; a server that drops the head fills it almost
+TRUNCATED = 0.6  # of the estimate; no counter is wrong by this much
+TRUNCATED_BY = 512  # tokens that must be missing at least
+NEAR_BELOW = 0.98  # of the served window; a server that drops the beginning nearly fills it
 NEAR_ABOVE = 16  # tokens; 16 387 were reported for 16 384
-SERVED_WINDOWS = tuple(1 << power for power in range(11, 21))  # 2 048 to 1 048 576: what servers are started with
+SERVED_WINDOWS = tuple(1 << power for power in range(11, 21))  # 2 048 to 1 048 576: usual settings of servers
 
 
 class SilentOverflow(StrEnum):
-    """What gave it away."""
+    """What shows a silent overflow."""
 
     SAID_SO = "the reply ended because the window was full"
     ABOVE_WINDOW = "more tokens were reported than the window holds"
-    NO_ROOM = "the prompt filled the window and left no room for an answer"
+    NO_ROOM = "the prompt filled the window and left no space for an answer"
     REPLY_CUT = "the answer was cut where the window ended"
 
 
 def silent_overflow(usage: Usage, window: int, *, finish: str, output: int | None = None) -> SilentOverflow | None:
-    """Whether a reply that looks like a success hides an overflow.
+    """Return how a reply that looks like a success hides an overflow; None if it does not.
 
-    `finish` is the provider's finish or stop reason, `output` how much the reply really said (0: nothing), where that
-    is better known than `usage.output`.
+    `finish` is the provider's finish or stop reason, and `output` the true size of the reply (0: nothing), if that is
+    better known than `usage.output`.
     """
     reason = finish.lower()
     said = usage.output if output is None else output
@@ -291,7 +305,7 @@ def silent_overflow(usage: Usage, window: int, *, finish: str, output: int | Non
 
 
 def truncated_window(usage: Usage, estimate: int) -> int | None:
-    """The window a server really serves, if it read far less than was sent and stopped where such windows end.
+    """Return the window that a server really serves, if it read far less than was sent; None if not.
 
     Example: estimate 160 000, reported 16 387 -> 16 384
     """

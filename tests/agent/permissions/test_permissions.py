@@ -83,7 +83,7 @@ def test_a_file_is_asked_for_the_first_time_with_its_diff(tmp_path: Path) -> Non
         ("file", "a.txt", "@@ -1,2 +1,2 @@\n one\n-two\n+2"),
         ("file", "b/new.txt", "@@ -0,0 +1,2 @@\n+x\n+y\n\\ No newline at end of file"),
     ]
-    assert work.asked[1].hint == "a new file, 3 bytes"
+    assert work.asked[1].hint == "a new file of 3 bytes"
     assert (tmp_path / "a.txt").read_text() == "again\n"
     assert work.turn([write("a.txt", "elsewhere")], thread="other")[0].startswith("write_file was not allowed")
     assert (tmp_path / "a.txt").read_text() == "again\n"
@@ -93,7 +93,7 @@ def test_a_refused_file_stays_as_it_is_and_the_model_is_told(tmp_path: Path) -> 
     (tmp_path / "a.txt").write_text("mine")
     work = Work(tmp_path)
     (said,) = work.turn([write("a.txt")])
-    assert said.startswith("write_file was not allowed, and nothing was done: the user said no")
+    assert said.startswith("write_file was not allowed, and nothing was done: the user denied it")
     assert (tmp_path / "a.txt").read_text() == "mine"
 
 
@@ -101,7 +101,7 @@ def test_a_binary_file_is_said_to_be_one(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"\0\1\2" * 9)
     work = Work(tmp_path)
     work.turn([write("a.bin", "text\n")])
-    assert work.asked[0].hint.startswith("a binary or very large file, 27 bytes, is replaced whole")
+    assert work.asked[0].hint.startswith("a binary or very large file (27 bytes) is replaced completely")
     assert work.asked[0].details == "@@ -0,0 +1 @@\n+text"
 
 
@@ -116,7 +116,7 @@ def test_what_changed_since_it_was_shown_is_not_written_over(tmp_path: Path) -> 
 
     work.permissions = work.config.permissions(ask)
     (said,) = work.turn([write("a.txt")])
-    assert "changed by somebody else since it was shown" in said
+    assert "changed since it was shown" in said
     assert file.read_text() == "somebody's work\n"
 
 
@@ -237,7 +237,7 @@ LONG = ["ls" + " " * 21_000 + "; rm -rf x", "\n".join(["true"] * 401), "\x00" * 
 def test_a_command_that_is_too_long_to_be_read_is_refused_unasked(command: str, tmp_path: Path) -> None:
     work = Work(tmp_path, [Answer.THREAD] * 3)
     (said,) = work.turn([shell(command)])
-    assert "it is too long to be shown to the user" in said
+    assert "it is too long to show to the user" in said
     assert "\n" not in said
     assert work.asked == []
     (refused,) = (event for event in work.events if isinstance(event, CallRefused))
@@ -263,7 +263,7 @@ def test_where_nobody_can_be_asked_patterns_decide_and_the_refusal_names_one(tmp
     )
     assert results[0].startswith("wrote src/a.txt")
     assert "the pattern write:src/b.txt denies it" in results[1]
-    assert 'nobody can be asked here; --allow "write:c.txt" allows it' in results[2]
+    assert 'there is no one to ask; --allow "write:c.txt" allows it' in results[2]
     assert results[3].startswith("1")
     assert "the pattern shell:rm * denies it" in results[4]
     assert '--allow "shell:pwd" allows it' in results[5]
@@ -298,12 +298,12 @@ def test_a_policy_that_cannot_be_read_allows_nothing(tmp_path: Path) -> None:
 
 
 BROKEN = {
-    "allow = 3": "allow is a pattern, or a list of patterns",
-    'alow = ["shell"]': "alow: there is no such field",
-    'allow = ["exec:x"]': "'exec:x' is no pattern",
+    "allow = 3": "allow must be a pattern or a list of patterns",
+    'alow = ["shell"]': "alow: unknown field",
+    'allow = ["exec:x"]': "'exec:x' is not a pattern",
     'folder = "/x"': "folder belongs to a rule",
-    "rules = 3": "rules is a list of tables",
-    "[[rules]]\nfolder = 3": "folder is a text",
+    "rules = 3": "rules must be a list of tables",
+    "[[rules]]\nfolder = 3": "folder must be a string",
 }
 
 
@@ -335,6 +335,6 @@ def test_while_somebody_is_asked_what_is_allowed_goes_on(tmp_path: Path) -> None
 def test_the_agent_does_not_write_where_changes_are_kept(tmp_path: Path) -> None:
     work = Work(tmp_path, [Answer.ONCE] * 2)
     (said,) = work.turn([write(".everlong/changes/x.json")])
-    assert said == "files inside .everlong are changed by Everlong only"
+    assert said == "files inside .everlong can be changed only by Everlong"
     assert work.asked == []
     assert list(tmp_path.iterdir()) == []

@@ -62,7 +62,7 @@ def test_parts_of_a_file(tmp_path: Path, call: Call, arguments: dict[str, Any], 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [({"offset": 9}, "the file has 3 lines"), ({"offset": 0}, "from 1"), ({"limit": 0}, "from 1")],
+    [({"offset": 9}, "the file has 3 lines"), ({"offset": 0}, "at least 1"), ({"limit": 0}, "at least 1")],
     ids=str,
 )
 def test_parts_that_are_not_there(tmp_path: Path, call: Call, arguments: dict[str, Any], said: str) -> None:
@@ -99,7 +99,7 @@ def test_one_endless_line_is_cut_and_said_to_be(tmp_path: Path, call: Call) -> N
 def test_binary_empty_and_missing_files(tmp_path: Path, call: Call) -> None:
     (tmp_path / "b").write_bytes(bytes(range(256)) * 40)
     (tmp_path / "e").touch()
-    assert "a binary file, 10,240 bytes" in call(read_file, path="b").text
+    assert "a binary file of 10,240 bytes" in call(read_file, path="b").text
     assert call(read_file, path="e").text == "(the file is empty)"
     assert call(read_file, path="m") == Outcome("m: there is no such file or folder", failed=True)
 
@@ -175,11 +175,11 @@ def test_an_edit_changes_that_and_nothing_else(
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("one", "two", "stands there 2 times, in lines 1, 3"),
-        ("def ad(a, b):", "x", "nearest lines are\n1\tone\n2\tdef add(a, b):\n3\tone"),
-        ("def  add(a,b):", "x", "only its white space differs"),
-        ("nothing of the kind whatsoever", "x", "nor anything like"),
-        ("", "x", "is empty"),
+        ("one", "two", "found 2 times, in lines 1, 3"),
+        ("def ad(a, b):", "x", "most similar lines are\n1\tone\n2\tdef add(a, b):\n3\tone"),
+        ("def  add(a,b):", "x", "only white space differs"),
+        ("nothing of the kind whatsoever", "x", "no line resembles"),
+        ("", "x", "must not be empty"),
         ("def add", "def add", "are the same"),
     ],
     ids=["ambiguous", "near", "blanks", "far", "empty", "same"],
@@ -241,8 +241,8 @@ def test_the_tree(tmp_path: Path, call: Call) -> None:
     (tmp_path / "bad\x1b[2J\nname").touch()
     os.mkfifo(tmp_path / "pipe")
     assert call(list_files).text.splitlines() == [
-        ".git/ (not looked into)",
-        "node_modules/ (not looked into)",
+        ".git/ (not listed)",
+        "node_modules/ (not listed)",
         "src/",
         "  深/",
         "    更深/",

@@ -82,4 +82,4 @@ def test_nothing_to_recall_is_said() -> None:
     engine = engine_with(Message(Role.USER, (Text("hello"),)))
     assert "nothing found" in recalled(engine, what="zebra crossing").text
     assert recalled(engine, what=" ").failed
-    assert "nothing was said" in recalled(Engine(MemoryThreads()), what="anything").text
+    assert "has no messages yet" in recalled(Engine(MemoryThreads()), what="anything").text

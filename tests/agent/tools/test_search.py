@@ -79,7 +79,7 @@ def test_what_is_found(search: Search, arguments: dict[str, Any], text: str) -> 
     ("arguments", "said"),
     [
         ({"pattern": "("}, "unterminated subpattern"),
-        ({"pattern": ""}, "is empty"),
+        ({"pattern": ""}, "must not be empty"),
         ({"pattern": "root", "path": "/etc"}, "outside"),
         ({"pattern": "root", "path": "out"}, "outside"),
         ({"pattern": "root", "path": ".."}, "outside"),

@@ -157,7 +157,7 @@ def test_what_runs_in_the_background_does_not_hold_it_up(tmp_path: Path, sandbox
     outcome = shell(tmp_path, f"sleep {asleep} & echo begun", sandbox=sandbox)
     assert sleepers(asleep)
     assert outcome == Outcome(
-        "begun\n[exit code 0; something of it still runs in the background, unread]", failed=False
+        "begun\n[exit code 0; a process of it still runs in the background, and its output is not read]", failed=False
     )
 
 
@@ -182,7 +182,7 @@ def test_long_output_is_its_head_and_tail_and_the_whole_is_in_a_file(tmp_path: P
     assert lines[-2:] == ["完", "[exit code 0]"]
     assert len(outcome.text) < 45_000
     (marker,) = (line for line in lines if "left out" in line)
-    path = marker.partition("the whole in ")[2].partition(",")[0]
+    path = marker.partition("the full output is in ")[2].partition(":")[0]
     whole = (tmp_path / path).read_text(encoding="utf-8")
     assert whole == "".join(f"{number}\n" for number in range(1, 200_001)) + "完\n"
     read = asyncio.run(read_file.run({"path": path, "offset": 100_000, "limit": 1}, place_at(tmp_path)))
@@ -226,7 +226,7 @@ def test_output_is_not_written_through_a_link(tmp_path: Path) -> None:
     outside.mkdir()
     (work / ".everlong").symlink_to(outside)
     outcome = shell(work, "seq 1 100000")
-    assert "it was not kept" in outcome.text
+    assert "they were not stored" in outcome.text
     assert not list(outside.iterdir())
 
 

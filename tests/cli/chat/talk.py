@@ -1,6 +1,7 @@
 """A chat in process with a scripted model, and the program in a terminal of its own."""
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -124,6 +125,11 @@ def environment(folder: Path) -> dict[str, str]:
     return kept | home | own | {"XDG_CACHE_HOME": str(folder)}
 
 
+def _hear_interrupts() -> None:
+    """A shell that starts the tests in the background makes them ignore Ctrl-C; a terminal never does."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @contextmanager
 def terminal(folder: Path, *options: str, size: tuple[int, int] = (40, 100)) -> Iterator["pexpect.spawn[str]"]:
     """The program in a terminal, as a person has it."""
@@ -135,6 +141,7 @@ def terminal(folder: Path, *options: str, size: tuple[int, int] = (40, 100)) -> 
         encoding="utf-8",
         timeout=SECONDS,
         dimensions=size,
+        preexec_fn=_hear_interrupts,
     )
     try:
         yield child

@@ -55,14 +55,14 @@ FILES = {
     "empty": ("@empty", ['<file name="empty">\n\n</file>'], []),
     "an address": ("mail me@notes.txt", [], []),
     "a decorator": ("@property and @dataclass(frozen=True)", [], []),
-    "misspelt": ("@nots.txt", [], ["@nots.txt: no such file; nothing is attached. Did you mean notes.txt?"]),
-    "nowhere": ("@doc/app.py", [], ["@doc/app.py: no such file; nothing is attached"]),
-    "binary": ("@data.bin", [], ["@data.bin: neither text nor a picture that models accept; nothing is attached"]),
+    "misspelt": ("@nots.txt", [], ["@nots.txt: no such file, so nothing is attached. Did you mean notes.txt?"]),
+    "nowhere": ("@doc/app.py", [], ["@doc/app.py: no such file, so nothing is attached"]),
+    "binary": ("@data.bin", [], ["@data.bin: neither text nor a picture that models accept, so nothing is attached"]),
     "a folder": ("@src", [], ["src: it is a folder"]),
     "outside": ("@/etc/passwd", [], ["/etc/passwd: outside the workspace"]),
     "above": ("@../../etc/passwd", [], []),
     "a link out": ("@out/passwd", [], ["out/passwd: outside the workspace"]),
-    "a home": ("@~/.ssh/id_rsa", [], ["@~/.ssh/id_rsa: no such file; nothing is attached"]),
+    "a home": ("@~/.ssh/id_rsa", [], ["@~/.ssh/id_rsa: no such file, so nothing is attached"]),
 }
 
 
@@ -85,7 +85,7 @@ def test_no_more_than_so_many_files_go_with_a_message(folder: Path) -> None:
         (folder / f"f{number}").write_text(str(number))
     found = list(files_named(" ".join(f"@f{n}" for n in range(30)), AgentConfig(workspace=folder), SAY))
     assert sum(file.part is not None for file in found) == 20
-    assert found[-1].problem == "more than 20 files in one message; the others are not attached"
+    assert found[-1].problem == "a message can have 20 files; the others are not attached"
 
 
 @given(st.text(max_size=60))
@@ -164,7 +164,7 @@ def terminal_denying(folder: Path):  # type: ignore[no-untyped-def]
 
 def test_where_there_are_no_tools_no_command_runs(folder: Path) -> None:
     with talking(folder, tools=False) as talk:
-        assert "no commands here" in typed(talk, "!touch made.txt")
+        assert "commands are not available" in typed(talk, "!touch made.txt")
     assert not (folder / "made.txt").exists()
 
 
@@ -228,12 +228,12 @@ def test_a_long_last_answer_is_shortened(tmp_path: Path) -> None:
         talk.say("tell me")
         seen = talk._shown(talk.chat.welcome_back)
     assert seen.count("long") == 1_600
-    assert "all of it is in the thread" in seen
+    assert "the thread has all of it" in seen
 
 
 # --- the page -------------------------------------------------------------------------------------
 
-PAGE = Path(__file__).parents[3] / "docs" / "chat.md"
+PAGE = Path(__file__).parents[3] / "docs" / "app" / "chat.md"
 
 
 def test_the_page_shows_what_is_seen(tmp_path: Path) -> None:

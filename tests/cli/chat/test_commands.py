@@ -42,6 +42,8 @@ def fill(talk: Talk, turns: int = 6) -> None:
         ("/compact", "This thread is still empty."),
         ("/cost", "This thread is still empty."),
         ("/undo", "This thread is still empty."),
+        ("/delete", "This thread is still empty."),
+        ("/delete undo", "This thread is still empty."),
         ("/why", "Nothing was left out of the last request."),
         ("/unpin", "This thread is still empty."),
         ("/unpin 7", "This thread is still empty."),
@@ -51,17 +53,17 @@ def fill(talk: Talk, turns: int = 6) -> None:
         ("/search kettle", "Nothing found."),
         ("/threads", "There are no threads here yet."),
         ("/threads 3", "There are no threads here yet."),
-        ("/new", "A new thread."),
-        ("/clear", "A new thread."),
-        ("/model", "scripted, window 16 000 (told by the server)"),
+        ("/new", "New thread."),
+        ("/clear", "New thread."),
+        ("/model", "scripted, window 16 000 (reported by the server)"),
         ("/model other", "From now on: other, window 16 000"),
         ("/threshold", "Compaction starts at 90 % of the budget:"),
         ("/threshold 60", "Compaction starts at 60 % of the budget:"),
         ("/threshold 60 %", "Compaction starts at 60 % of the budget:"),
-        ("/threshold 39", "The threshold is a whole number from 40 to 95."),
-        ("/threshold 96", "The threshold is a whole number from 40 to 95."),
-        ("/threshold much", "The threshold is a whole number from 40 to 95."),
-        ("/show", "No call was made yet."),
+        ("/threshold 39", "The threshold must be a whole number from 40 to 95."),
+        ("/threshold 96", "The threshold must be a whole number from 40 to 95."),
+        ("/threshold much", "The threshold must be a whole number from 40 to 95."),
+        ("/show", "There are no tool calls yet."),
         ("/image", "Which file? /image FILE"),
         ("/image ~nobody-has-this-name/x.png", "x.png: No such file or directory"),
         ("/image /dev/zero", "not a picture that models accept"),
@@ -72,10 +74,10 @@ def fill(talk: Talk, turns: int = 6) -> None:
         ("/pin Never on Saturdays", "Pinned: Never on Saturdays"),
         ("/help", "/threshold [40-95]"),
         ("/HELP", "/threshold [40-95]"),
-        ("/compat", "no command /compat; did you mean /compact?"),
-        ("/thread", "no command /thread; did you mean /threads?"),
-        ("/xyzzy", "no command /xyzzy; /help lists them"),
-        ("/\x1b[31mred", "/help lists them"),
+        ("/compat", "unknown command /compat; did you mean /compact?"),
+        ("/thread", "unknown command /thread; did you mean /threads?"),
+        ("/xyzzy", "unknown command /xyzzy; /help lists all"),
+        ("/\x1b[31mred", "/help lists all"),
     ],
 )
 def test_a_command_in_a_new_thread(tmp_path: Path, line: str, shown: str) -> None:
@@ -132,6 +134,25 @@ def test_compacting_undoing_and_what_was_left_out(tmp_path: Path) -> None:
         assert "Undone" in talk.do("/undo")
         assert talk.chat.worker.do(session.meter()).tokens > after.tokens
         assert "There is no compaction to undo." in talk.do("/undo")
+
+
+def test_what_is_deleted_is_not_sent_and_comes_back(tmp_path: Path) -> None:
+    with talking(tmp_path, answering, tools=False) as talk:
+        talk.say("the code word is heron")
+        talk.say("and the second is otter")
+        assert "Deleted: 2 messages" in talk.do("/delete")
+        talk.say("what else?")
+        sent = "\n".join(message.text for message in talk.model.requests[-1].messages)
+        assert ("heron" in sent, "otter" in sent) == (True, False)
+        assert "Nothing found" in talk.do("/search otter")
+        assert "Restored: 2 messages." in talk.do("/delete undo")
+        assert "There is nothing to restore" in talk.do("/delete undo")
+        talk.say("and now?")
+        sent = "\n".join(message.text for message in talk.model.requests[-1].messages)
+        assert "otter" in sent
+        assert "Deleted: 1 message " in talk.do("/delete 1")
+        assert "no message 99" in talk.do("/delete 99")
+        assert "No message x" in talk.do("/delete x")
 
 
 def test_compacting_what_is_short_is_told(tmp_path: Path) -> None:
@@ -240,9 +261,9 @@ def test_the_threshold_is_the_threads_own(tmp_path: Path) -> None:
         talk.do("/threshold 40")
         thread = talk.chat.session.thread
         assert json.loads(talk.chat.session.engine.threads.thread(thread).settings) == {"threshold": 0.4}
-        cuts = [number for number in range(10) if "cut:" in talk.say(f"long {number} {LONG}")]
+        cuts = [number for number in range(10) if "compacted:" in talk.say(f"long {number} {LONG}")]
         talk.do("/new")
-        later = [number for number in range(10) if "cut:" in talk.say(f"long {number} {LONG}")]
+        later = [number for number in range(10) if "compacted:" in talk.say(f"long {number} {LONG}")]
         assert cuts
         assert not later
 
@@ -281,12 +302,12 @@ def test_cost_tells_tokens_money_and_what_compaction_saved(tmp_path: Path) -> No
         for number in range(6):
             talk.say(f"turn {number} " + "word " * 900)
         seen = " ".join(talk.do("/cost").split())
-        kept_out = re.search(r"Compaction kept ([\d ]+) tokens out of (\d+) requests: ([\d.]+) dollars", seen)
+        kept_out = re.search(r"Compaction saved ([\d ]+) tokens in (\d+) requests, about ([\d.]+) dollars", seen)
         assert kept_out is not None
         assert int(kept_out[1].replace(" ", "")) > 1_000
         talk.do("/model nobody-prices-this")
         talk.say("last")
-        assert "1 call is of a model without a known price" in " ".join(talk.do("/cost").split())
+        assert "1 call has no known price" in " ".join(talk.do("/cost").split())
 
 
 def test_cost_has_the_work_of_sub_agents_in_it(tmp_path: Path) -> None:
@@ -309,7 +330,7 @@ def test_a_thread_is_chosen_by_the_beginning_of_its_id(tmp_path: Path) -> None:
             talk.chat.session.engine.threads.create(name, title=name)
         assert "Continuing “elm”" in talk.do("/threads el")
         assert talk.chat.session.thread == "elm"
-        assert "may be any of 2 sessions" in talk.do("/threads ash")
+        assert "matches 2 sessions" in talk.do("/threads ash")
         assert "No thread oak in the list." in talk.do("/threads oak")
 
 

@@ -17,6 +17,7 @@ from everlong.store import open_store
 from everlong.wire import OPENAI_CHAT, problems
 from tests.cli.chat.talk import COMMAND, PROMPT, SECONDS, environment, terminal
 
+PRESSES = 6  # of a key, before it counts as dead
 PASTE, PASTED = "\x1b[200~", "\x1b[201~"
 MANY = "\n\n".join(f"Paragraph {n} about kettles." for n in range(12))
 HOSTILE = "\x1b]0;owned\x07\x1b[2Jgone \u202etxt.exe &#x202e;y\n\n"
@@ -48,6 +49,19 @@ def say(child: "pexpect.spawn[str]", text: str, answer: str) -> None:
     child.expect_exact(PROMPT)
     child.send(text + "\r")
     child.expect(answer)
+
+
+def interrupt_line(child: "pexpect.spawn[str]", answer: object) -> None:
+    """Press Ctrl-C while a line is typed, until its answer is seen.
+
+    Python's readline looks for signals only while it waits: it misses one that comes as it draws a letter, or together
+    with a key, and a person presses again.
+    """
+    for _ in range(PRESSES):
+        child.sendintr()
+        if not child.expect([answer, pexpect.TIMEOUT], timeout=SECONDS / PRESSES):
+            return
+    raise AssertionError(f"{PRESSES} times Ctrl-C, and no {answer}: {child.before!r}")
 
 
 def kept(folder: Path) -> list[Message]:
@@ -105,15 +119,13 @@ def test_an_answer_is_stopped_and_ctrl_c_twice_leaves(tmp_path: Path, server: Sc
         child.expect_exact(PROMPT)
         child.send("half a line")
         child.expect("half a line")
-        child.sendintr()
-        child.expect("Ctrl-C again to leave")
+        interrupt_line(child, "Press Ctrl-C again to exit")
         say(child, "no, I stay", "Heard: 'no, I stay'")
-        for letter in "xy":
+        for letter, answer in (("x", "Press Ctrl-C again to exit"), ("y", pexpect.EOF)):
             child.expect_exact(PROMPT)
             child.send(letter)
             child.expect_exact(letter)  # it listens by now
-            child.sendintr()
-        child.expect(pexpect.EOF)
+            interrupt_line(child, answer)
     assert server.cancelled > before
     assert is_valid(kept(tmp_path))
 
@@ -172,7 +184,7 @@ def test_chinese_is_typed_erased_and_answered(tmp_path: Path, server: ScriptedSe
         child.expect("/help 列出命令")
         say(child, "你好，世间\x7f界", "Heard: '你好，世界'")
         child.expect(r"16 000 token · \d+ %")
-        say(child, "/上下文", "没有命令 /上下文")
+        say(child, "/上下文", "未知命令 /上下文")
         say(child, "/help", "撤销最近一次压缩")
 
 
@@ -237,7 +249,7 @@ def test_a_question_is_seen_though_the_answer_goes_to_a_file(tmp_path: Path, ser
         timeout=SECONDS,
     )
     try:
-        child.expect_exact("shell wants to act")
+        child.expect_exact("shell wants to run")
         child.expect_exact("Allow it?")
         child.send("n\r")
         child.expect(pexpect.EOF)
@@ -245,7 +257,7 @@ def test_a_question_is_seen_though_the_answer_goes_to_a_file(tmp_path: Path, ser
         child.close(force=True)
     answer = (tmp_path / "answer.md").read_text()
     assert "The tool ended: shell was not allowed" in answer
-    assert "wants to act" not in answer
+    assert "wants to run" not in answer
 
 
 @pytest.mark.parametrize(

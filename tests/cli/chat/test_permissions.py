@@ -42,9 +42,9 @@ def once(folder: Path, server: ScriptedServer, call: str, *options: str) -> "sub
 
 WRITE = 'write_file {"path": "src/a.txt", "content": "written"}'
 OPTIONS = {
-    "nothing": ((), False, 'write_file was not allowed: nobody can be asked here; --allow "write:src/a.txt" allows it'),
+    "nothing": ((), False, 'write_file was not allowed: there is no one to ask; --allow "write:src/a.txt" allows it'),
     "allow": (("--allow", "write:src/**"), True, ""),
-    "allow another": (("--allow", "write:doc/**"), False, "nobody can be asked here"),
+    "allow another": (("--allow", "write:doc/**"), False, "there is no one to ask"),
     "yes": (("--yes",), True, ""),
     "deny wins": (("--yes", "--allow", "write", "--deny", "write:src/*"), False, "the pattern write:src/* denies it"),
     "policy": (("--policy", "policy.toml"), True, ""),
@@ -85,8 +85,8 @@ def test_a_file_in_the_folder_allows_nothing_and_may_deny(tmp_path: Path, server
     (tmp_path / "p.toml").write_text('allow = ["write"]\n')
     (tmp_path / "permissions.toml").write_text('allow = ["write"]\n')
     ran = once(tmp_path, server, WRITE)
-    assert b"nobody can be asked here" in ran.stderr
-    assert b"everlong.toml in this folder: allow, policy ignored" in ran.stderr
+    assert b"there is no one to ask" in ran.stderr
+    assert b"Ignored in this folder's everlong.toml: allow, policy." in ran.stderr
     denied = once(tmp_path, server, 'write_file {"path": "secret.txt", "content": "x"}', "--yes")
     assert b"the pattern write:secret* denies it" in denied.stderr
     assert not (tmp_path / "src").exists()
@@ -104,14 +104,14 @@ def test_the_users_own_file_allows_in_its_folder(tmp_path: Path, server: Scripte
         'write_file {"path": "everlong/permissions.toml", "content": "allow = [\\"shell\\"]"}',
         "--yes",
     )
-    assert b"it changes what decides about permissions" in ran.stderr
+    assert b"it changes the permissions" in ran.stderr
     assert "shell" not in own.read_text()
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--allow", "exec:x"), "'exec:x' is no pattern"),
+        (("--allow", "exec:x"), "'exec:x' is not a pattern"),
         (("--policy", "missing.toml"), "missing.toml: cannot be read"),
     ],
 )
@@ -139,7 +139,7 @@ def test_programs_read_refusals_as_events(tmp_path: Path, server: ScriptedServer
     events = [json.loads(line) for line in ran.stdout.splitlines()]
     (refused,) = (event for event in events if event["event"] == "refused")
     assert refused["name"] == "write_file"
-    assert 'nobody can be asked here; --allow "write:src/a.txt"' in refused["reason"]
+    assert 'there is no one to ask; --allow "write:src/a.txt"' in refused["reason"]
 
 
 def ask(child: "pexpect.spawn[str]", call: str, answer: str) -> str:
@@ -170,7 +170,7 @@ def test_a_person_sees_the_diff_answers_and_takes_it_back(tmp_path: Path, server
         child.expect("changed · edit_file")
         child.expect_exact(PROMPT)
         child.send("/restore 1\r")
-        child.expect("notes.md is what it was before")
+        child.expect("notes.md is restored")
         assert file.read_text() == "one\ntwo\n"
 
 
@@ -197,9 +197,9 @@ def test_a_named_file_is_written_unasked_and_a_new_one_is_removed_again(tmp_path
         assert talk.person.asked == []
         assert (tmp_path / "new.txt").exists()
         (tmp_path / "new.txt").write_text("somebody else's")
-        assert "somebody else changed it since" in talk.do("/restore 1")
+        assert "has been changed since then" in talk.do("/restore 1")
         assert "a number from 1 to 1" in talk.do("/restore 2")
-        assert "new.txt was new, and is removed" in talk.do("/restore 1 force")
+        assert "new.txt was new and is deleted" in talk.do("/restore 1 force")
     assert not (tmp_path / "new.txt").exists()
 
 
@@ -243,7 +243,7 @@ def test_the_second_edit_of_a_file_is_seen_too_and_a_long_one_at_a_glance(tmp_pa
         seen = talk.say("Go on.").partition("write_file changes notes.txt:")[2]
         assert len(talk.person.asked) == 1
         assert "│ +line 7\n" in seen
-        assert "lines are not shown" in seen
+        assert "lines are hidden or shortened" in seen
         assert seen.count("\n│") <= 42
 
 

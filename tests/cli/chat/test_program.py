@@ -64,7 +64,7 @@ def test_what_is_piped_in_is_attached(tmp_path: Path, server: ScriptedServer) ->
 @pytest.mark.parametrize(
     ("options", "stdin", "reason"),
     [
-        ((), b"", "nothing to say"),
+        ((), b"", "no message"),
         (("-m", "x"), b"\x00\x01", "standard input is not text"),
         (("-m", "please strike"), b"", "the model is on strike"),
         (("-m", "x", "--thread", "nope"), b"", "no session 'nope'"),
@@ -72,7 +72,7 @@ def test_what_is_piped_in_is_attached(tmp_path: Path, server: ScriptedServer) ->
         (("-m", "x", "--preset", "nope"), b"", "nope"),
         (("-m", "x", "--workspace", "nope"), b"", "is not a folder"),
         (("-m", "x", "--local"), b"", "--local and --upstream"),
-        (("-m", "x", "--sample", "--continue"), b"", "only one of them"),
+        (("-m", "x", "--sample", "--continue"), b"", "contradict each other: use one of them"),
     ],
     ids=["nothing", "binary", "refused", "no thread", "no latest", "preset", "workspace", "both", "all at once"],
 )
@@ -126,7 +126,7 @@ def test_a_failure_is_an_event_too_and_code_1(tmp_path: Path, server: ScriptedSe
 def test_the_shell_is_refused_where_nobody_can_be_asked(tmp_path: Path, server: ScriptedServer) -> None:
     ran = chat(tmp_path, server, "-m", "run it")
     assert "shell was not allowed" in ran.stdout.decode()
-    assert 'nobody can be asked here; --allow "shell:echo from the shell" allows it' in ran.stderr.decode()
+    assert 'there is no one to ask; --allow "shell:echo from the shell" allows it' in ran.stderr.decode()
     assert "from the shell" in chat(tmp_path, server, "--yes", "-m", "run it").stdout.decode()
 
 
@@ -150,7 +150,7 @@ def test_a_file_in_a_fetched_folder_starts_no_program_and_sends_no_key(tmp_path:
     (tmp_path / "everlong.toml").write_text(text + '[agent.mcp.x]\ncommand = "touch"\nargs = ["started.txt"]\n')
     ran = chat(tmp_path, server, "-m", "run it")
     assert ran.stdout.startswith(b"It says: shell was not allowed")
-    assert b"everlong.toml in this folder: allowed, approval, mcp, upstream ignored" in ran.stderr
+    assert b"Ignored in this folder's everlong.toml: allowed, approval, mcp, upstream." in ran.stderr
     assert not (tmp_path / "started.txt").exists()
 
 
@@ -188,8 +188,8 @@ def test_what_commands_may_do_is_said_and_chosen(tmp_path: Path, server: Scripte
         with terminal(tmp_path, "--upstream", server.url, *options) as child:
             child.expect_exact("The sandbox is off")
     for options, said in {
-        ("--sandbox", "soft"): b"sandbox is one of auto, off",
-        ("--sandbox", "landlock", "--no-sandbox"): b"which of the two",
+        ("--sandbox", "soft"): b"one of auto, off",
+        ("--sandbox", "landlock", "--no-sandbox"): b"contradict each other",
     }.items():
         ran = chat(tmp_path, server, *options, "-m", "hello")
         assert ran.returncode == 1
@@ -212,4 +212,4 @@ def test_a_window_of_nothing_in_nanobots_file_is_told(tmp_path: Path, server: Sc
     file.write_text(json.dumps({"agents": {"defaults": {"contextWindowOverride": 0}}}), "utf-8")
     ran = chat(tmp_path, server, "-m", "good morning", EVERLONG_CONFIG=str(file))
     assert (ran.returncode, ran.stdout) == (1, b"")
-    assert "nothing fits in 0 tokens" in " ".join(ran.stderr.decode().split())
+    assert "nothing fits into 0 tokens" in " ".join(ran.stderr.decode().split())

@@ -16,7 +16,7 @@ def test_the_sample_fills_a_small_window_and_is_soon_cut(tmp_path: Path) -> None
         turns = [talk.say(f"question {number}") for number in range(8)]
         threads = talk.chat.session.engine.threads
         assert threads.events(talk.chat.session.thread, kinds=[EventKind.CONTEXT_COMPRESSED])
-        assert any("cut:" in seen for seen in turns)
+        assert any("compacted:" in seen for seen in turns)
 
 
 def test_the_sample_has_questions_and_answers_in_words() -> None:

@@ -45,7 +45,7 @@ def test_count_tells_the_total_and_how(talk: str) -> None:
 
 def test_count_and_fit_speak_chinese(talk: str, long_talk: str) -> None:
     counted = everlong("count", talk, "--lang", "zh").out
-    for words in ("占比", "用户", "按 gpt-4o 计", "精确；词表 o200k_base", "占其 128 000 窗口的"):
+    for words in ("占比", "用户", "按 gpt-4o 计", "精确；词表 o200k_base", "占上下文窗口 128 000 token 的"):
         assert words in counted
     fitted = everlong("fit", long_talk, "-b", "3000", "--model", "gpt-4o", "--lang", "zh").out
     for words in ("token，占 3 000 的", "输入 45 条消息", "处改动", "之后"):
@@ -69,7 +69,7 @@ def test_count_says_that_there_are_no_messages() -> None:
 def test_count_for_another_model_is_estimated_and_says_so(talk: str) -> None:
     ran = everlong("count", talk, "--model", "claude-opus-4-5")
     assert "estimated, at most" in ran.out
-    assert "of its window of 200 000" in ran.out
+    assert "of its context window of 200 000 tokens" in ran.out
 
 
 def test_count_reads_standard_input_and_packed_files(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ BAD = {
     "a missing file": ("nowhere.json", None, "nowhere.json: No such file or directory"),
     "a folder": (".", None, ".: a folder, not a file"),
     "an empty file": ("bad", b"", "bad: the file is empty"),
-    "prose": ("bad", b"hello there", "bad: no JSON in it"),
+    "prose": ("bad", b"hello there", "bad: it contains no JSON"),
     "other JSON": (
         "bad",
         b'{"name": "everlong", "version": 1}',
@@ -103,7 +103,7 @@ BAD = {
     ),
     "a number": ("bad", b"42", "bad: not a conversation: a JSON int"),
     "an unknown role": ("bad", b'[{"role": "king", "content": "x"}]', "bad: openai-chat: unknown role 'king'"),
-    "a picture": ("bad", b"\x89PNG\r\n\x1a\n\x00\x00", "bad: no JSON in it"),
+    "a picture": ("bad", b"\x89PNG\r\n\x1a\n\x00\x00", "bad: it contains no JSON"),
 }
 
 
@@ -133,7 +133,7 @@ USAGE = {
     "coutn": "everlong: no such command 'coutn'; did you mean count? (everlong --help)",
     "sessions lits": "everlong sessions: no such command 'lits'; did you mean list? (everlong sessions --help)",
     "count --modle x": "everlong count: no such option '--modle'; did you mean --model? (everlong count --help)",
-    "fit -b abc": " invalid value for '--budget' / '-b': 'abc' is not a whole number (everlong fit --help)",
+    "fit -b abc": " '-b': 'abc' is not a number of tokens; write it as 200000, 200k or 1.5M (everlong fit --help)",
     "fit -b 0": "everlong fit: invalid value for '--budget' / '-b': 0 is less than 1 (everlong fit --help)",
     "chat --lang fr": "everlong chat: invalid value for '--lang': 'fr' is not one of 'en', 'zh' (everlong chat --help)",
     "fit --preset nanobto": "; did you mean nanobot? (everlong fit --help)",
@@ -148,10 +148,14 @@ def test_wrong_usage_is_one_line_that_says_what_was_meant(words: str) -> None:
     assert ran.err.endswith(f"{USAGE[words]}\n")
 
 
-def test_without_arguments_the_commands_are_listed() -> None:
-    ran = everlong()
-    assert ran.code == 2
-    assert "count" in ran.out
+@pytest.mark.parametrize("group", ["jobs", "keys", "lab", "sessions"])
+def test_a_group_alone_lists_its_commands(group: str) -> None:
+    ran = everlong(group)
+    assert (ran.code, ran.err) == (2, "")
+    assert ran.out == everlong(group, "--help").out
+
+
+def test_the_version_is_shown() -> None:
     assert everlong("--version").out.startswith("everlong, version ")
 
 
@@ -174,13 +178,13 @@ def test_fit_to_standard_output_keeps_the_report_apart(long_talk: str) -> None:
 
 
 def test_fit_says_when_nothing_was_changed(talk: str) -> None:
-    assert "it fits, nothing was changed" in everlong("fit", talk).out
+    assert "it fits, so nothing changed" in everlong("fit", talk).out
 
 
 def test_fit_says_what_cannot_fit(talk: str) -> None:
     ran = everlong("fit", talk, "--budget", "5")
     assert ran.code == 1
-    assert "tokens are needed, the limit is 5: " in ran.err
+    assert "tokens, but the limit is 5: " in ran.err
 
 
 def test_fit_off_gives_back_what_it_was_given(long_talk: str) -> None:
@@ -197,11 +201,11 @@ def test_an_output_that_cannot_be_written_is_named(talk: str, tmp_path: Path) ->
 def test_models_tells_window_limit_prices_and_who_disagrees() -> None:
     ran = everlong("models", "deepseek-chat")
     assert "1 000 000 (registry, models.dev of " in ran.out
-    assert "Others say: deepseek (litellm) 131 072" in ran.out
+    assert "Other sources: deepseek (litellm) 131 072" in ran.out
 
 
 def test_models_flags_what_nobody_knows() -> None:
-    assert "128 000 assumed" in everlong("models", "my-own-model").out
+    assert "128 000 (assumed" in everlong("models", "my-own-model").out
     report = json.loads(everlong("models", "my-own-model", "--json").out)
     assert (report["context"], report["known"], report["source"]) == (128_000, False, "default")
 
@@ -215,12 +219,12 @@ def test_models_lists_and_narrows() -> None:
 
 def test_models_without_a_match_is_one_clear_line() -> None:
     ran = everlong("models", "--find", "no such model")
-    assert (ran.code, ran.err) == (1, "everlong: no model or provider with 'no such model' in its name\n")
+    assert (ran.code, ran.err) == (1, "everlong: no model or provider contains 'no such model'\n")
 
 
 def test_models_suggests_the_name_that_was_meant() -> None:
     ran = everlong("models", "gpt4o")
-    assert (ran.code, ran.err) == (0, "no model 'gpt4o' in the registry; did you mean gpt-4o?\n")
+    assert (ran.code, ran.err) == (0, "the registry has no model 'gpt4o'; did you mean gpt-4o?\n")
     assert json.loads(everlong("models", "claude-sonet-4-5", "--json").out)["known"] is False
     assert everlong("models", "anthropic/claude-sonet-4-5").err.endswith("; did you mean claude-sonnet-4-5?\n")
     assert everlong("models", "gpt-4o").err == ""
@@ -241,7 +245,10 @@ def many(tmp_path: Path) -> str:
 @pytest.mark.parametrize("command", ["count", "fit", "inspect"])
 def test_a_file_of_many_conversations_says_so(command: str, many: str) -> None:
     ran = everlong(command, many)
-    assert (ran.code, ran.err) == (0, "3 conversations in this file; this is number 1. Choose with --pick.\n")
+    assert (ran.code, ran.err) == (
+        0,
+        "This file holds 3 conversations; this is number 1. Choose another with --pick.\n",
+    )
 
 
 @pytest.mark.parametrize("command", ["count", "fit", "inspect"])
@@ -265,7 +272,7 @@ def test_fit_writes_the_conversation_that_was_picked(many: str) -> None:
         ("0", "no conversation '0': the file holds 3 (ash-1, ash-2, elm)"),
         ("9" * 5000, "the file holds 3"),
         ("", "no conversation '': the file holds 3 (ash-1, ash-2, elm)"),
-        ("ash", "'ash' may be any of 2 conversations: 1 (ash-1), 2 (ash-2)"),
+        ("ash", "'ash' matches 2 conversations: 1 (ash-1), 2 (ash-2)"),
         ("elms", "no conversation 'elms': the file holds 3 (ash-1, ash-2, elm); did you mean elm?"),
     ],
     ids=["too large", "zero", "huge", "nothing", "two", "misspelt"],

@@ -30,7 +30,7 @@ async def whole(play: Play) -> Played:
 @pytest.fixture(scope="module")
 def played() -> Played:
     with open_store("memory:") as store:
-        return asyncio.run(whole(Play(sample_document(), store, 16_000, "auto")))
+        return asyncio.run(whole(Play(sample_document(), store, 16_000)))
 
 
 def test_the_conversation_outgrows_its_window_and_no_request_does(played: Played) -> None:
@@ -101,14 +101,14 @@ def test_every_preset_holds_the_window_turn_by_turn(preset: str) -> None:
     assert 0.4 * told["window"] < told["largest"] < told["window"]
 
 
-@pytest.mark.parametrize(("language", "words"), [("en", "By preset simple"), ("zh", "预设 simple")])
+@pytest.mark.parametrize(("language", "words"), [("en", "Preset simple"), ("zh", "预设 simple")])
 def test_the_preset_is_said(language: str, words: str) -> None:
     assert words in everlong("demo", "--preset", "simple", "--lang", language).out
     assert words.split(" ")[0] not in everlong("demo", "--lang", language).out
     assert "--preset [auto|" in everlong("demo", "--help").out
 
 
-@pytest.mark.parametrize(("language", "words"), [("en", "so this is the end"), ("zh", "对话到此为止。")])
+@pytest.mark.parametrize(("language", "words"), [("en", "so the conversation ends here"), ("zh", "对话到此为止。")])
 def test_with_nothing_left_out_the_conversation_ends_where_the_window_does(language: str, words: str) -> None:
     ran = everlong("demo", "--preset", "off", "--lang", language)
     assert ran.code == 0

@@ -36,13 +36,13 @@ def test_the_map_has_every_part(talk: str) -> None:
         f"{TOTAL:,} tokens".replace(",", " "),
         "of the window of 128 000",
         "exact, vocabulary o200k_base · window: registry",
-        "reply reserve 4 096",
+        "reserved for the answer 4 096",
         "How many copies are there?",
         "list_shelf",
-        "Heaviest messages",
+        "Largest messages",
         "last user message",
         "result not read yet",
-        "Said more than once",
+        "Repeated content",
         "#3 #7",
         "✓ Valid for openai-chat",
     ):
@@ -51,7 +51,15 @@ def test_the_map_has_every_part(talk: str) -> None:
 
 def test_the_map_speaks_chinese(talk: str) -> None:
     out = everlong("inspect", talk, "--lang", "zh").out
-    for fact in ("8 条消息", "2 轮", "剩余", "工具结果", "最重的消息", "尚未被读取的结果", "符合 openai-chat 格式要求"):
+    for fact in (
+        "8 条消息",
+        "2 轮",
+        "剩余",
+        "工具结果",
+        "最大的消息",
+        "模型还没读过的结果",
+        "符合 openai-chat 格式要求",
+    ):
         assert fact in out, fact
     assert "Heaviest" not in out
 
@@ -79,7 +87,7 @@ def test_what_does_not_fit_is_told(tmp_path: Path) -> None:
     path = written(tmp_path, body([{"role": "user", "content": "word " * 9_000}], model="gpt-4"))
     ran = everlong("inspect", path, "--lang", "en")
     assert ran.code == 0
-    assert "too much " in ran.out
+    assert "over by " in ran.out
 
 
 def test_texts_of_strangers_cannot_steer_the_terminal(tmp_path: Path) -> None:
@@ -154,7 +162,7 @@ def test_a_clients_own_compaction_is_marked_and_only_the_rest_fills_the_window()
     assert [message["sent"] for message in report["messages"]] == [False, False, True, True]
     assert report["tokens"]["used"] == sum(m["tokens"] for m in report["messages"][2:])
     shown = everlong("inspect", "-", "--lang", "en", stdin=compacted_session()).out
-    assert "what stands before message #2 is no longer sent" in " ".join(shown.split())
+    assert "the messages before #2 are no longer sent" in " ".join(shown.split())
     assert "the client compacted here" in shown
 
 
@@ -179,7 +187,7 @@ def test_one_of_several_conversations_is_picked(tmp_path: Path) -> None:
     assert [shown["title"] for shown in inspected(path, "--pick", "2")["rounds"]] == ["two"]
     assert inspected(path)["conversation"] == {"picked": 1, "of": 3}
     ran = everlong("inspect", path, "--lang", "en")
-    assert ran.err == "3 conversations in this file; this is number 1. Choose with --pick.\n"
+    assert ran.err == "This file holds 3 conversations; this is number 1. Choose another with --pick.\n"
 
 
 # --- a budget -------------------------------------------------------------------------------------
@@ -200,14 +208,14 @@ def test_a_budget_tells_what_happens_to_each_message_and_why(tmp_path: Path) -> 
     sent = sum(message["after"] for message in report["messages"]) + sum(a["tokens"] for a in report["budget"]["added"])
     assert sent == report["budget"]["after"]
     shown = everlong("inspect", path, "--budget", "2000", "--lang", "en").out
-    assert "Brought under 2 000 tokens" in shown
-    assert "| stays   ~ trimmed   . left out" in shown
+    assert "Fitted into 2 000 tokens" in shown
+    assert "| stays   ~ shortened   . left out" in shown
 
 
 @pytest.mark.parametrize(
     ("language", "title", "why"),
     [
-        ("en", "Cannot be brought under 5 tokens", "tokens are needed, the limit is 5: "),
+        ("en", "Does not fit into 5 tokens", "tokens, but the limit is 5: "),
         ("zh", "无法压缩到 5 token 以内", "token，上限是 5："),
     ],
 )
@@ -224,11 +232,13 @@ def test_an_impossible_budget_is_told_to_programs_and_on_pages(talk: str, tmp_pa
     report = json.loads(everlong("inspect", talk, "--budget", "5", "--json").out)
     needed = report["budget"]["needed"]
     assert needed == sum(part["tokens"] for part in report["budget"]["parts"]) > 5
-    assert report["budget"]["impossible"].startswith(f"at least {needed} tokens are needed, the limit is 5: ")
+    assert report["budget"]["impossible"].startswith(
+        f"the request needs at least {needed} tokens, but the limit is 5: "
+    )
     ran = everlong("inspect", talk, "--budget", "5", "--html", "--lang", "en")
     assert (ran.code, ran.err.count("\n")) == (1, 1)
     assert "the limit is 5" in ran.err
-    assert "Cannot be brought under 5 tokens" in (tmp_path / "talk.map.html").read_text(encoding="utf-8")
+    assert "Does not fit into 5 tokens" in (tmp_path / "talk.map.html").read_text(encoding="utf-8")
 
 
 def test_a_budget_that_is_large_enough_changes_nothing(talk: str) -> None:
@@ -278,7 +288,7 @@ def test_a_conversation_is_never_overwritten_by_a_page(talk: str, tmp_path: Path
     other = written(tmp_path, body(TALK), "other.json")
     before = Path(other).read_bytes()
     ran = everlong("inspect", "--html", other, talk)
-    assert (ran.code, ran.err) == (1, f"everlong: {other}: a page ends in .html\n")
+    assert (ran.code, ran.err) == (1, f"everlong: --html: {other} does not end in .html\n")
     assert Path(other).read_bytes() == before
 
 
@@ -319,4 +329,4 @@ def test_wrong_usage_is_exit_code_2(arguments: list[str]) -> None:
 def test_a_conversation_of_nothing_but_system_text(tmp_path: Path) -> None:
     ran = everlong("inspect", written(tmp_path, body([{"role": "system", "content": "Be kind."}])), "--lang", "en")
     assert ran.code == 0
-    assert "nobody but the system speaks" in ran.out
+    assert "there are only system messages" in ran.out

@@ -20,7 +20,7 @@ def models(cache: Path, *arguments: str, **environment: str) -> "subprocess.Comp
 def test_the_age_of_the_tables_is_shown(tmp_path: Path) -> None:
     shown = models(tmp_path, "gpt-4o").stdout
     assert "Tables: models.dev of 20" in shown
-    assert "never refreshed; --refresh does it" in shown
+    assert "never refreshed (--refresh downloads newer ones)" in shown
 
 
 def test_what_was_fetched_answers_and_is_dated(tmp_path: Path) -> None:
@@ -36,13 +36,16 @@ def test_what_was_fetched_answers_and_is_dated(tmp_path: Path) -> None:
 
 def test_offline_nothing_is_fetched(tmp_path: Path) -> None:
     ran = models(tmp_path, "--refresh", EVERLONG_OFFLINE="1")
-    assert (ran.returncode, ran.stderr.strip()) == (1, "everlong: EVERLONG_OFFLINE is set: nothing is fetched")
+    assert (ran.returncode, ran.stderr.strip()) == (
+        1,
+        "everlong: EVERLONG_OFFLINE is set: unset it to download the tables",
+    )
     assert not list(tmp_path.iterdir())
 
 
 def test_a_refresh_without_a_network_is_one_clear_line(tmp_path: Path) -> None:
     ran = models(tmp_path, "--refresh", https_proxy="http://127.0.0.1:1", HTTPS_PROXY="http://127.0.0.1:1")
     assert ran.returncode == 1
-    assert ran.stderr.startswith("everlong: the tables of models stay as they are (models.dev: Cannot connect to host")
+    assert ran.stderr.startswith("everlong: the model registry was not refreshed (models.dev: Cannot connect to host")
     assert ran.stderr.count("\n") == 1
-    assert "failed; --refresh tries again" in models(tmp_path, "gpt-4o").stdout
+    assert "failed (--refresh tries again)" in models(tmp_path, "gpt-4o").stdout

@@ -14,12 +14,15 @@ WRONG = {
     "an unknown mode": ((*NEAR, "--mode", "fast"), "mode"),
     "a port that is none": (("--upstream", "http://127.0.0.1:9/v1", "--port", "70000"), "port"),
     "an upstream that is no address": (("--upstream", "nowhere", "--port", "0"), "upstream"),
-    "a host that others reach, without keys": ((*NEAR, "--host", "0.0.0.0"), "no keys are set"),
-    "a host that is not of this machine": ((*NEAR, "--host", "127.0.0.1.example.invalid"), "no keys are set"),
+    "a host that others reach, without keys": ((*NEAR, "--store", "memory:", "--host", "0.0.0.0"), "no keys are set"),
+    "a host that is not of this machine": (
+        (*NEAR, "--store", "memory:", "--host", "127.0.0.1.example.invalid"),
+        "no keys are set",
+    ),
     "a file that is not there": ((*NEAR, "--config", "missing.toml"), "missing.toml"),
     "a store that cannot be": ((*NEAR, "--store", "sqlite:////dev/null/x.db"), "cannot be"),
     "no workers": ((*NEAR, "--store", "memory:", "--workers", "0"), "workers"),
-    "an unknown sandbox": ((*NEAR, "--sandbox", "soft"), "sandbox is one of auto, off"),
+    "an unknown sandbox": ((*NEAR, "--sandbox", "soft"), "one of auto, off"),
     "an unknown preset": ((*NEAR, "--preset", "fancy"), "preset"),
 }
 
@@ -47,7 +50,7 @@ def test_a_port_that_is_taken_is_one_line(tmp_path: Path) -> None:
         port = str(taken.getsockname()[1])
         ran = everlong("serve", *NEAR, "--store", "memory:", "--port", port, folder=tmp_path)
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err == f"everlong: cannot listen at 127.0.0.1:{port}: Address already in use\n"
+    assert ran.err == f"everlong: cannot listen on 127.0.0.1:{port}: Address already in use; --port chooses another\n"
 
 
 def test_a_new_key_is_shown_once_with_the_table_that_knows_it(tmp_path: Path) -> None:

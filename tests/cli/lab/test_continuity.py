@@ -122,11 +122,11 @@ def test_a_page_and_the_words_are_in_chinese_where_that_is_asked_for(folder: Pat
 
 
 WRONG = {
-    "no room": (("--window", "4000", "--overhead", "3000"), "takes more than 70 % of every window"),
-    "no window": (("--window", "many"), "numbers with commas between them"),
+    "no room": (("--window", "4000", "--overhead", "3000"), "takes more than 70 % of every --window"),
+    "no window": (("--window", "many"), "'many' is not a number of tokens"),
     "a preset that nobody knows": (("--preset", "everything"), "everything"),
     "a file that is not there": (("--files", "nowhere"), "nowhere"),
-    "an overhead below nothing": (("--overhead", "-5"), "from 0 on"),
+    "an overhead below nothing": (("--overhead", "-5"), "-5 is less than 0"),
 }
 
 

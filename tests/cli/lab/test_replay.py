@@ -1,6 +1,7 @@
 """`everlong lab replay`: what it prints, writes and says when something is wrong."""
 
 import json
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from everlong.core import JsonObject
-from everlong.lab import TARIFFS
+from everlong.lab import TARIFFS, money
 from tests.cli.running import Ran, everlong
 from tests.lab.folders import DATA
 from tests.wire.sessions.samples import claude_line
@@ -80,8 +81,8 @@ def test_the_table_says_what_was_paid_what_it_would_cost_and_what_is_kept(sessio
     for policy in ("whole", "auto", "auto-trim", "drop@.95/.3", "trim@.85/.5", "summary@.95", "slide", "clear@.5"):
         assert rows[policy][1].startswith("$")
     assert rows["whole"][2:5] == ["1.00", "100.0", "100.0"]
-    assert "Every request is valid and within the window." in played
-    assert "Of 1 string needed again it keeps" in played
+    assert "Every request is valid and fits the window." in played
+    assert "of the 1 string that was needed again" in played
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -107,7 +108,7 @@ def width(line: str) -> int:
 
 def test_the_table_is_in_chinese_where_that_is_asked_for(session: Path) -> None:
     out = replay(session, *QUICK, "--lang", "zh").out
-    for text in ("1 个会话", "文件记录的实际花费", "窗口 4 000 token", "策略", "所有请求都有效且不超窗。"):
+    for text in ("1 个会话", "文件中记录的花费", "窗口 4 000 token", "策略", "所有请求都有效，且放得进窗口。"):
         assert text in out
     assert "window" not in out
 
@@ -115,9 +116,111 @@ def test_the_table_is_in_chinese_where_that_is_asked_for(session: Path) -> None:
 def test_a_session_that_fits_costs_what_it_costs_uncut(tmp_path: Path) -> None:
     short = written(tmp_path / "short.jsonl", steps=2)
     ran = replay(short, *QUICK[:-4], "--policy", "auto")
-    assert "as much as uncut" in ran.out
+    assert "the same as sending everything" in ran.out
     (auto,) = found(short, *SMALL, "--policy", "auto")["results"]
     assert (auto["ratio"], auto["cuts"], auto["resets"], auto["over"]) == (1, 0, 0, 0)
+
+
+# --- the verdict ---------------------------------------------------------------------------------
+
+
+def verdict(*arguments: str | Path) -> str:
+    """The paragraph at the end, as one line."""
+    ran = replay(*arguments)
+    assert ran.code == 0, ran.err
+    return " ".join(ran.out.strip().rpartition("\n\n")[2].split())
+
+
+def test_the_verdict_is_one_sentence_for_the_cheapest_window(session: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        written(tmp_path / f"{name}.jsonl", steps=40)
+    options = (tmp_path, *SMALL, "--window", "4000,8000", "--policy", "auto")
+    cheapest = min(found(*options)["results"], key=lambda one: one["dollars"])
+    assert verdict(*options) == (
+        f"Sent in full, your 2 sessions would have cost {money(cheapest['uncut'])}; with everlong in a window of "
+        f"{cheapest['window'] // 1_000} 000 tokens they would have cost {money(cheapest['dollars'])} "
+        f"(−{100 - 100 * cheapest['ratio']:.0f} %), and {cheapest['kept_percent']:.0f} % of what the agent needed "
+        "again would still have been in the window."
+    )
+
+
+OWN = {
+    "a model of the registry": (
+        "claude-sonnet-4-5",
+        (),
+        [200_000, 64_000, 128_000],
+        "claude-sonnet-4-5's own window of",
+    ),
+    "another model": (
+        "claude-sonnet-4-5",
+        ("--model", "gpt-4o"),
+        [128_000, 64_000],
+        "gpt-4o's own window of 128 000 tokens",
+    ),
+    "a model nobody knows": ("our-own-9", (), [64_000, 128_000], "a window of"),
+    "a window that is too small": ("gpt-4", (), [64_000, 128_000], "a window of"),
+    "a window that is named": ("claude-sonnet-4-5", ("--window", "128k"), [128_000], "a window of 128 000 tokens"),
+}
+
+
+@pytest.mark.parametrize(("model", "options", "windows", "said"), OWN.values(), ids=OWN)
+def test_without_a_window_the_verdict_is_about_the_models_own(
+    model: str, options: tuple[str, ...], windows: list[int], said: str, tmp_path: Path
+) -> None:
+    written(tmp_path / ".claude" / "projects" / "here" / "harbour.jsonl", model, steps=2)
+    environment = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path), "PYTHONUTF8": "1"}
+    for more in (("--json",), ()):
+        ran = subprocess.run(
+            [sys.executable, "-m", "everlong", "lab", "replay", "claude-code", "--policy", "auto", *options, *more],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            env=environment,
+            check=False,
+        )
+        assert ran.returncode == 0, ran.stderr
+        if more:
+            assert json.loads(ran.stdout)["windows"] == windows
+        else:
+            sentence = " ".join(ran.stdout.strip().rpartition("\n\n")[2].split())
+            assert f"with everlong in {said}" in sentence
+            assert sentence.count(".") == sentence.count("$0.") + 1
+
+
+def test_the_verdict_says_in_chinese_that_the_window_is_the_models_own(session: Path) -> None:
+    assert "用 everlong（claude-sonnet-4-5 自身的窗口，200 000 token）" in verdict(
+        session, "--policy", "auto", "--lang", "zh"
+    )
+
+
+def test_the_verdict_says_more_where_it_costs_more(session: Path) -> None:
+    (auto,) = found(session, *SMALL, "--policy", "auto")["results"]
+    assert auto["ratio"] > 1
+    assert f"it would have cost {money(auto['dollars'])} (+{100 * auto['ratio'] - 100:.0f} %)" in verdict(
+        session, *SMALL, "--policy", "auto"
+    )
+
+
+def test_the_verdict_is_written_in_chinese(tmp_path: Path) -> None:
+    written(tmp_path / "long.jsonl", steps=40)
+    said = verdict(tmp_path, *SMALL, "--policy", "auto", "--lang", "zh")
+    assert re.fullmatch(
+        r"你的 1 个会话若全量发送，要花 \$[\d.]+；用 everlong（窗口 4 000 token）则为 \$[\d.]+（−\d+ %），"
+        r"Agent 后来又用到的内容有 \d+ % 仍在窗口内。",
+        said,
+    ), said
+
+
+def test_a_short_session_has_a_verdict_without_figures_of_what_is_kept(tmp_path: Path) -> None:
+    written(tmp_path / "short.jsonl", steps=2)
+    said = verdict(tmp_path, *SMALL, "--policy", "auto")
+    assert said.endswith("it would have cost the same; nothing that was said earlier was needed again.")
+
+
+def test_sessions_of_the_data_folder_are_not_called_yours_and_other_policies_have_no_verdict() -> None:
+    options = ("--data", DATA, "--files", "office", *SMALL, "--window", "2000", "--policy")
+    assert "Sent in full, these 2 sessions would have cost" in replay(*options, "auto-trim").out
+    assert "Sent in full" not in replay(*options, "whole").out
 
 
 # --- JSON ----------------------------------------------------------------------------------------
@@ -164,9 +267,9 @@ def test_several_overheads_are_a_table_each_and_named_in_every_result(session: P
         )
         assert one["needless"] == []
     out = replay(*options).out
-    assert "200 / 900 tokens in front of every request" in out
+    assert "200 / 900 tokens of system text and tools in every request" in out
     for overhead in ("200", "900"):
-        assert f"In a window of 4 000 tokens, {overhead} tokens of overhead" in out
+        assert f"In a window of 4 000 tokens, prompt overhead {overhead} tokens" in out
 
 
 def test_everlong_is_the_name_of_what_we_do(session: Path) -> None:
@@ -242,8 +345,8 @@ def test_the_model_of_most_requests_counts_and_prices(tmp_path: Path) -> None:
 
 
 PRICES = {
-    "a model nobody prices": (("harbour.jsonl",), "no prices are known for our-own-9: using those of anthropic"),
-    "no model at all": (("talk.json",), "the sessions name no model: using the prices of anthropic"),
+    "a model nobody prices": (("harbour.jsonl",), "no prices are known for our-own-9: using anthropic prices"),
+    "no model at all": (("talk.json",), "the sessions name no model: using anthropic prices"),
     "a model that was named": (("talk.json", "--model", "our-own-9"), "no prices are known for our-own-9"),
 }
 
@@ -308,27 +411,31 @@ WRONG = {
     "no such path": (("nowhere",), 1, "nowhere: no such file or folder"),
     "nothing there": (("empty",), 1, "nothing to replay in empty"),
     "no conversation": (("notes.json",), 1, "notes.json: "),
-    "no policy": (("nowhere", "--policy", "best"), 1, "no policy 'best'; there are whole, slide, "),
+    "no policy": (("nowhere", "--policy", "best"), 1, "unknown policy 'best'; use whole, slide, "),
     "no shares": (
         ("nowhere", "--policy", "auto@high"),
         1,
-        "auto@high: behind @ stands the threshold, a share from 0.40 to 0.95",
+        "auto@high: @ needs the threshold, a share from 0.40 to 0.95",
     ),
     "no threshold": (
         ("nowhere", "--thresholds", ".2"),
         1,
-        "auto@0.2: behind @ stands the threshold, a share from 0.40 to 0.95",
+        "auto@0.2: @ needs the threshold, a share from 0.40 to 0.95",
     ),
-    "no number": (("nowhere", "--thresholds", "low"), 2, "shares with commas between them"),
-    "no prices": (("nowhere", "--prices", "gold"), 1, "no prices 'gold': there are anthropic"),
+    "no number": (("nowhere", "--thresholds", "low"), 2, "give shares separated by commas"),
+    "no prices": (("nowhere", "--prices", "gold"), 1, "unknown prices 'gold': use anthropic"),
     "bad prices": (("nowhere", "--prices", "notes.json"), 1, "notes.json: 'name' is not a price"),
-    "no room": (("nowhere", "--window", "20500"), 1, "a window of 20500 leaves no room: 8000 are kept for the answer"),
-    "no window": (("nowhere", "--window", ","), 1, "name a window"),
-    "a window of words": (("nowhere", "--window", "64k"), 2, "8000,16000"),
+    "no room": (
+        ("nowhere", "--window", "20500"),
+        1,
+        "a window of 20500 tokens is too small: 8000 are reserved for the answer",
+    ),
+    "no window": (("nowhere", "--window", ","), 2, "give numbers of tokens separated by commas, such as 64k,200k"),
+    "a window of words": (("nowhere", "--window", "64x"), 2, "'64x' is not a number of tokens"),
     "no place for a page": (("nowhere", "--html", "gone/page.html"), 1, "gone/page.html: no such folder"),
-    "a folder for a page": (("nowhere", "--html", "empty"), 1, "empty: a folder, not a file"),
+    "a folder for a page": (("nowhere", "--html", "empty"), 1, "empty is a folder, not a file"),
     "no data": (("--data", "nowhere"), 1, "nowhere: no such folder"),
-    "path and data": (("nowhere", "--data", "empty"), 2, "PATH is replayed instead"),
+    "path and data": (("nowhere", "--data", "empty"), 2, "leave out PATH"),
     "no answer on standard input": (("-",), 1, "nothing to replay"),
 }
 

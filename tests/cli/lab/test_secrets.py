@@ -14,7 +14,7 @@ def test_a_table_has_a_row_for_each_kind_and_one_for_each_text(tmp_path: Path) -
     assert ran.code == 0, ran.err
     assert ran.err == ""
     assert all(kind.name in ran.out for kind in KINDS)
-    assert f"of {len(HELD_OUT)} kinds that were held out" in ran.out
+    assert f"removed in the {len(HELD_OUT)} held-out kinds" in ran.out
     assert "office" in ran.out
     (own,) = [line.split() for line in ran.out.splitlines() if tmp_path.name in line]
     assert own[1:4] == ["33.333", "%", "3"]
@@ -30,7 +30,7 @@ def test_every_figure_as_json() -> None:
 
 def test_the_table_speaks_chinese() -> None:
     ran = everlong("lab", "secrets", "--each", "1", "--kinds", "development", "--lang", "zh")
-    assert "编写规则时参照的" in ran.out
+    assert "编写规则所依据的" in ran.out
     assert "保留不看" not in ran.out
 
 

@@ -50,7 +50,7 @@ def test_one_conversation_is_no_conversations(capsys: pytest.CaptureFixture[str]
     told = capsys.readouterr().out
     assert "mine, all: 1 case in 1 conversation\n" in told
     assert "others, all: 16 000 cases in 1 200 conversations\n" in told
-    assert "newest: 1 of 1 selections at 8 000 passed the budget" in told
+    assert "newest: 1 of 1 selections exceeded the budget of 8 000" in told
     assert "mine，全部：1 个对话中的 1 个用例\n" in told
 
 
@@ -97,18 +97,63 @@ def test_probes_are_made_from_a_transcript_and_saved(tmp_path: Path) -> None:
     assert [row["hits"] for row in json.loads(again.out)[0]["rows"]] == [0, 1]
 
 
+def test_a_project_of_sessions_becomes_a_data_set_of_one_half(tmp_path: Path) -> None:
+    quiet = "a quiet line of output that says nothing at all\n" * 400
+    call = {"id": "c", "type": "function", "function": {"name": "run", "arguments": '{"command": "close HB72QX"}'}}
+    for name, ticket in (("one", "HB72QX"), ("two", "ZK81PD")):
+        talk = [{"role": "user", "content": f"{ticket} of {name}\n{quiet}"}, {"role": "user", "content": quiet}]
+        talk += [{"role": "assistant", "content": "", "tool_calls": [call]}]  # type: ignore[dict-item]
+        path = tmp_path / "work" / f"{name}.json"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(talk))
+    home = str(tmp_path / "data")
+    options = ("--strategy", "newest", "--budgets", "100,100000", "--lang", "en", "--by", "source")
+    saved = ("--source", "harbour/ferries", "--save", home, "--as-half", "confirming")
+    made = everlong("lab", "probes", str(tmp_path / "work"), *saved, *options)
+    assert made.code == 0, made.err
+    assert "work, all: 1 case in 1 conversation" in made.out
+    assert made.out.split("\n")[-3].split() == [
+        "harbour/ferries",
+        "1",
+        "newest",
+        "0.0",
+        "/",
+        "0.0",
+        "100.0",
+        "/",
+        "100.0",
+    ]
+    again = everlong("lab", "probes", "--data", home, "--files", "ferries", *options)
+    assert again.out.split("\n")[-8:] == made.out.split("\n")[-8:]
+
+
+def test_parts_of_a_set_stand_in_a_second_table() -> None:
+    chosen = ("--data", str(DATA), "--strategy", "whole", "--strategy", "newest")
+    kinds = everlong("lab", *COMMANDS["probes"], *chosen, "--by", "kind", "--lang", "zh")
+    for word in ("种类", "用例", "斜线后为严格口径", "edit_line", "identifier"):
+        assert word in kinds.out
+    edits = everlong("lab", *COMMANDS["edits"], *chosen, "--by", "source", "--lang", "en")
+    assert "everlong/tea" in edits.out
+    assert "project" in edits.out
+    assert "strict" not in edits.out
+    nothing = everlong("lab", *COMMANDS["edits"], *chosen, "--by", "category", "--lang", "en")
+    assert "category" not in nothing.out
+
+
 WRONG = {
+    "half without a folder": (("probes", "talk.json", "--as-half", "tuning"), 2, "--as-half needs --save DIR"),
+    "source without a file": (("probes", "--data", str(DATA), "--source", "x"), 2, "--as-half need a PATH"),
     "no folder": (("probes", "--data", "nowhere"), 1, "nowhere: no such folder"),
     "no such file": (
         ("probes", "--data", str(DATA), "--files", "none"),
         1,
         "none.jsonl: no such file; --files may name office;",
     ),
-    "no such strategy": (("probes", "--data", str(DATA), "--strategy", "best"), 1, "no strategy 'best'"),
-    "budget": (("edits", "--data", str(DATA), "--budgets", "8k"), 2, "8000,16000"),
-    "budget of nothing": (("edits", "--data", str(DATA), "--budgets", "0"), 2, "at least one token"),
+    "no such strategy": (("probes", "--data", str(DATA), "--strategy", "best"), 1, "unknown strategy 'best'"),
+    "budget": (("edits", "--data", str(DATA), "--budgets", "8x"), 2, "'8x' is not a number of tokens"),
+    "budget of nothing": (("edits", "--data", str(DATA), "--budgets", "0"), 2, "0 is less than 1"),
     "save without a file": (("probes", "--data", str(DATA), "--save", "x"), 2, "--save"),
-    "nothing to do": (("probes", "--data", str(DATA), "--files", ""), 1, "nothing to measure"),
+    "nothing to do": (("probes", "--data", str(DATA), "--files", ""), 1, "no files: no cases to measure"),
 }
 
 

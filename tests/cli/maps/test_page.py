@@ -110,8 +110,8 @@ def test_the_picture_and_the_rows_agree_on_the_total() -> None:
 @pytest.mark.parametrize(
     ("language", "words"),
     [
-        (ENGLISH, ['<html lang="en">', "Token map", "Heaviest messages", "tool results", "Every round", "Protected"]),
-        (CHINESE, ['<html lang="zh-Hans">', "Token 地图", "最重的消息", "工具结果", "全部轮次", "受保护"]),
+        (ENGLISH, ['<html lang="en">', "Token map", "Largest messages", "tool results", "All rounds", "Protected"]),
+        (CHINESE, ['<html lang="zh-Hans">', "Token 地图", "最大的消息", "工具结果", "全部轮次", "受保护"]),
     ],
     ids=["en", "zh"],
 )
@@ -124,7 +124,7 @@ def test_the_page_speaks_both_languages(language: Language, words: list[str]) ->
 def test_objections_and_boundaries_are_on_the_page() -> None:
     assert "call c1 has no result directly after it" in page(body(TALK[:3]))
     compacted = page(read(compacted_session()))
-    assert "what stands before message #2 is no longer sent" in compacted
+    assert "the messages before #2 are no longer sent" in compacted
     assert len(Parsed(compacted).with_class("cut-here")) == 1
     assert len(Parsed(compacted).with_class("past")) > 0
 
@@ -137,8 +137,8 @@ def test_a_budget_colours_the_messages_and_lists_the_edits() -> None:
     assert "m s-stays" in states
     assert "m s-ours" in states
     text = "".join(parsed.texts)
-    assert "Brought under 2\u202f000 tokens" in text
-    assert "older than what fits whole" in text
+    assert "Fitted into 2\u202f000 tokens" in text
+    assert "older messages that no longer fit" in text
 
 
 def test_a_thousand_long_messages_make_a_page_that_can_be_mailed() -> None:

@@ -94,7 +94,7 @@ def test_a_client_finds_recalls_and_reads_the_sessions_of_every_program(home: Pa
         assert SECRET not in found + brought
         weighed = text_of(await client.call_tool("token_map", {"session": KEYS["codex"]}))
         assert "tokens" in weighed
-        assert "heaviest messages" in weighed
+        assert "largest messages" in weighed
         for key in KEYS.values():
             assert key in text_of(await client.call_tool("read_session", {"session": key, "limit": 5}))
         resources = {resource.name: resource for resource in (await client.list_resources()).resources}
@@ -114,10 +114,10 @@ def test_only_the_programs_that_are_named_are_shown(home: Path) -> None:
     async def work(client: Client) -> None:
         listed = text_of(await client.call_tool("list_sessions", {}))
         assert KEYS["pi"] in listed
-        assert "1 sessions" in listed
+        assert "1 session" in listed
 
     with_client(home, work, "--program", "pi")
-    assert "--program is one of" in everlong("mcp", "--program", "nonesuch").err
+    assert "'nonesuch' is not one of" in everlong("mcp", "--program", "nonesuch").err
 
 
 @pytest.mark.parametrize(
@@ -143,9 +143,9 @@ def test_a_session_is_read_page_by_page_to_its_end(home: Path) -> None:
     for _ in range(90):
         text = session_text(books, "claude-code:long", start, 20)
         seen += [line for line in text.splitlines() if line.startswith("line ")]
-        if "more: start=" not in text:
+        if "to read on: start=" not in text:
             break
-        start = int(text.rpartition("more: start=")[2])
+        start = int(text.rpartition("to read on: start=")[2])
     assert seen == [f"line {n} of the log" for n in range(90)]
 
 
@@ -163,7 +163,7 @@ def test_answers_are_bounded_whatever_a_session_holds(home: Path) -> None:
         list_text(books),
     ):
         assert len(text) < 2 * LONGEST
-    assert "characters more" in session_text(books, "everlong:huge", 0, 1)
+    assert "more characters" in session_text(books, "everlong:huge", 0, 1)
 
 
 def test_secrets_are_taken_out_of_every_answer(home: Path) -> None:
@@ -206,12 +206,12 @@ def test_what_is_no_session_is_said_and_breaks_nothing(home: Path) -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda books: list_text(books, "word"), "program is one of everlong"),
-        (lambda books: list_text(books, limit=0), "limit is a number from 1 to 100"),
-        (lambda books: session_text(books, "everlong:harbour", -1), "start is a number from 0"),
+        (lambda books: list_text(books, "word"), "program 'word' is not one of everlong"),
+        (lambda books: list_text(books, limit=0), "limit must be between 1 and 100"),
+        (lambda books: session_text(books, "everlong:harbour", -1), "start must be at least 0"),
         (lambda books: session_text(books, "everlong:nonesuch"), "no session 'everlong:nonesuch'"),
         (lambda books: session_text(books, "codex:../../etc/passwd"), "no session"),
-        (lambda books: search_text(books, "  "), "query is a few words"),
+        (lambda books: search_text(books, "  "), "query is empty"),
         (lambda books: recall_text(books, "everlong:harbour", " "), "nothing to recall"),
     ],
 )
@@ -222,4 +222,4 @@ def test_a_wrong_argument_is_one_line(call: Callable[[Shelf], str], said: str, h
 
 def test_a_search_says_how_much_it_looked_at(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("everlong.cli.mcp.shelf.MOST_SEARCHED", 2)
-    assert "looked into 3 of 5 sessions" in search_text(shelf(home), "hello")
+    assert "searched the newest 3 of 5 sessions" in search_text(shelf(home), "hello")

@@ -77,7 +77,7 @@ def test_the_last_events_and_some_kinds(store: str) -> None:
     assert len(rest) == 1
     some = said("events", "boats", "--kind", "turn.started", "--kind", "context.compressed", store=store)
     assert [line.split()[2] for line in some.splitlines()] == ["turn.started", "context.compressed"]
-    assert said("events", "silent", store=store) == "Nothing was recorded.\n"
+    assert said("events", "silent", store=store) == "No events are recorded.\n"
     assert ran("events", "boats", "--kind", "turn", store=store).code == 2
 
 
@@ -95,9 +95,9 @@ def test_cost_of_all_sessions_by_model(store: str) -> None:
     assert shown[0][0] == "model"
     assert ["gpt-4o", "2", "80", "000", "60", "000", "1", "000", "2.56"] in shown
     assert ["local[bold]", "1", "7", "0", "3", "–"] in shown
-    last = [" ".join(line) for line in shown].index("1 call is of a model without a known price")
+    last = [" ".join(line) for line in shown].index("1 call has no known price")
     assert shown[last - 1][0] == "total"
-    assert " ".join(shown[last + 1]).startswith("Compaction kept ")
+    assert " ".join(shown[last + 1]).startswith("Compaction saved ")
 
 
 def test_cost_tells_what_summaries_took(tmp_path: Path) -> None:
@@ -106,8 +106,8 @@ def test_cost_tells_what_summaries_took(tmp_path: Path) -> None:
         threads.create("boats")
         two = replace(CALL, id="u3", cost=0.5, reason="summary", data='{"cached":0,"calls":2}')
         threads.record("boats", [TURN, CALL, two])
-    assert "2 of these calls, for 0.5000 dollars, were for summaries" in said("cost", store=url)
-    assert "其中 2 次调用用于撰写摘要" in said("cost", store=url, lang="zh")
+    assert "2 of these calls wrote summaries, for 0.5000 dollars" in said("cost", store=url)
+    assert "其中 2 次调用用于写摘要" in said("cost", store=url, lang="zh")
     total = json.loads(said("cost", "--json", store=url))["total"]
     assert (total["calls"], total["summary_calls"], total["summary_cost"]) == (3, 2, 0.5)
 
@@ -128,9 +128,9 @@ def test_cost_as_json(store: str, arguments: tuple[str, ...], sessions: int, cal
 
 
 def test_cost_of_nothing_and_of_both(store: str) -> None:
-    assert said("cost", "silent", store=store) == "No model was called.\n"
+    assert said("cost", "silent", store=store).startswith("Everlong called no model here. ")
     assert "未结束" in said("events", "boats", store=store, lang="zh")
     assert "美元" in said("cost", store=store, lang="zh")
-    assert said("cost", "silent", store=store, lang="zh") == "没有调用过模型。\n"
+    assert said("cost", "silent", store=store, lang="zh").startswith("Everlong 在这里没有调用过模型。")
     assert ran("cost", "boats", "--owner", "ann", store=store).code == 2
     assert "no session 'none'" in ran("cost", "none", store=store).err

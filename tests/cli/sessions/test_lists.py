@@ -158,7 +158,7 @@ def test_ids_that_may_be_several_sessions_are_listed_with_titles_and_days(store:
             threads.create(name, title=f"Title of {name}", at=datetime(2026, 3, 1, 12, tzinfo=UTC))
     ran = sessions("show", "talk", store=store)
     assert (ran.code, ran.out) == (1, "")
-    assert "'talk' may be any of 2 sessions: " in ran.err
+    assert "'talk' matches 2 sessions: " in ran.err
     for name in ("talk-a", "talk-b"):
         assert f"{name} (Title of {name}, 2026-03-01)" in ran.err
 
@@ -195,7 +195,7 @@ def test_a_row_that_cannot_be_read_is_told_by_every_command_that_meets_it(tmp_pa
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE bodies SET body = CAST(? AS TEXT) WHERE number = 2", (b"the safe is 4711 \xff",))
         db.execute("UPDATE threads SET metadata = '4711'")
-    place = "everlong: thread 't', row 1 cannot be read; it is left as it is in the store\n"
+    place = "everlong: thread 't', row 1 cannot be read; the stored data is unchanged\n"
     for command in (["show", "t"], ["show", "t", "--json"], ["export", "t"], ["export", "t", "--format", "nanobot"]):
         ran = sessions(*command, store=str(path))
         assert ran.code == 0, ran.err

@@ -43,9 +43,9 @@ ALL = {"old", "old~2", "new", "bob-old", "bob-new"}
 def test_it_names_what_goes_and_asks(store: str) -> None:
     ran = remove("new", "bob-new", store=store, answer="y\n")
     assert ran.code == 0
-    assert ran.out.splitlines() == ["Removed: Title of new", "Removed: Title of bob-new"]
+    assert ran.out.splitlines() == ["Deleted: Title of new", "Deleted: Title of bob-new"]
     assert "  new  Title of new  4 messages" in ran.err
-    assert "Remove 2 sessions with everything said in them? They cannot be brought back [y/N]: " in ran.err
+    assert "Delete 2 sessions and all their messages? This cannot be undone [y/N]: " in ran.err
     assert "\x1b" not in ran.out + ran.err
     assert left(store) == ALL - {"new", "bob-new"}
     with open_store(store) as threads:
@@ -62,7 +62,7 @@ def test_who_does_not_agree_keeps_everything(store: str, answer: str) -> None:
 
 def test_yes_does_not_ask(store: str) -> None:
     ran = remove("old", "old", "--yes", store=store)
-    assert (ran.code, ran.out, ran.err) == (0, "Removed: Title of old\n", "")
+    assert (ran.code, ran.out, ran.err) == (0, "Deleted: Title of old\n", "")
     assert left(store) == ALL - {"old"}
 
 
@@ -70,16 +70,16 @@ def test_unasked_the_beginning_of_an_id_is_not_enough(store: str) -> None:
     remove("old", "--yes", store=store)
     ran = remove("new", "old", "--yes", store=store)
     assert ran.code == 1
-    assert ran.err == "everlong: no session 'old'; with --yes an id must be whole, as 'old~2'\n"
+    assert ran.err == "everlong: no session 'old': with --yes an id must be complete, such as 'old~2'\n"
     assert left(store) == ALL - {"old"}, "neither its branch nor the session that was named beside it"
-    assert remove("old", store=store, answer="y\n").out == "Removed: Title of old~2\n"
+    assert remove("old", store=store, answer="y\n").out == "Deleted: Title of old~2\n"
 
 
 def test_an_unknown_session_is_one_clear_line_and_nothing_goes(store: str) -> None:
     for more in ((), ("--yes",)):
         ran = remove("new", "nobody", *more, store=store)
         assert (ran.code, ran.out) == (1, "")
-        assert ran.err == "everlong: no session 'nobody'; `everlong sessions list` names them\n"
+        assert ran.err == "everlong: there is no session 'nobody': `everlong sessions list` shows all\n"
     assert left(store) == ALL
 
 
@@ -97,7 +97,7 @@ def test_all_that_did_not_change_for_days(store: str, arguments: tuple[str, ...]
     ran = remove(*arguments, "--yes", store=store)
     assert ran.code == 0
     assert left(store) == ALL - gone
-    told = {f"Removed: Title of {name}" for name in gone} or {"Nothing to remove."}
+    told = {f"Deleted: Title of {name}" for name in gone} or {"There is nothing to delete."}
     assert set(ran.out.splitlines()) == told
 
 
@@ -112,7 +112,7 @@ def test_json_says_what_went(store: str) -> None:
 def test_in_chinese(store: str) -> None:
     ran = remove("new", store=store, answer="y\n", language="zh")
     assert ran.out == "已删除：Title of new\n"
-    assert "删除 1 个会话及其全部内容？删除后无法恢复" in ran.err
+    assert "删除 1 个会话及其全部消息？删除后无法恢复" in ran.err
     assert remove("--older", "900", store=store, language="zh").out == "没有可删除的会话。\n"
 
 

@@ -1,5 +1,6 @@
 """Sessions as people see them: boundaries in 80 columns, times, short ids, in every language."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from pathlib import Path
@@ -13,6 +14,7 @@ from everlong.cli.sessions.transcript import Transcript, draw_session
 from everlong.cli.words.english import ENGLISH
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import LANGUAGES, Words
+from everlong.core import Figures
 from everlong.store import default_store, open_store
 from tests.cli.running import everlong
 from tests.store.contract.entries import point, talk
@@ -26,7 +28,7 @@ def test_chinese_where_the_locale_is_chinese(tmp_path: Path) -> None:
     assert "条消息" in everlong("sessions", "show", "t", "--store", store, "--lang", "zh").out
     assert "标题" in everlong("sessions", "list", "--store", store, "--lang", "zh").out
     assert everlong("sessions", "undo", "t", "--store", store, "--lang", "zh").out.startswith(
-        "已撤销压缩点 4。其涵盖的 2 条消息"
+        "已撤销压缩点 4。重新完整发送：2 条消息"
     )
 
 
@@ -51,6 +53,23 @@ def test_a_boundary_is_told_whole_on_80_columns(language: Language, reason: str)
     for at, state in ((120, "boundary_older"), (121, "boundary_stands")):
         assert f"{say('boundary', at=str(at))} · {say(state)} · {tokens}" in told
     assert told.count(reason) == 2
+
+
+@pytest.mark.parametrize("language", LANGUAGES, ids=lambda language: language.code)
+def test_a_boundary_tells_the_figures_that_were_fixed_when_it_was_made(language: Language) -> None:
+    figures = Figures(messages=1_234, kept=30, shortened=4, before=223_456, after=145_678)
+    made = replace(point(50, tokens_before=123_456, tokens_after=45_678, reason=REASONS["long"]), figures=figures)
+    with open_store("memory:") as threads:
+        threads.create("t")
+        threads.append("t", [*talk(60), made])
+        shown = Transcript(threads.thread("t"), tuple(threads.read("t")), 0, tuple(threads.points("t")), ())
+    out, say = StringIO(), Words(language, "sessions")
+    draw_session(shown, Console(file=out, width=80, highlight=False), say)
+    told = out.getvalue()
+    assert max(cell_len(line) for line in told.splitlines()) <= 80
+    assert say.many("messages", 1_234) in told
+    assert say("tokens", before="223 456", after="145 678") in told
+    assert REASONS["long"] in told
 
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)

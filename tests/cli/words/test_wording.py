@@ -9,11 +9,12 @@ import pytest
 
 from everlong import cli
 from everlong.cli.words.chinese import CHINESE
+from everlong.cli.words.chinese_reasons import EARLIER
 from everlong.cli.words.english import ENGLISH
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import LANGUAGES, Words, language_from
 from everlong.core import Action, Protection
-from everlong.lab import CONTINUITY_COLUMNS, HALVES
+from everlong.lab import CONTINUITY_COLUMNS, HALVES, RESUME_COLUMNS
 from everlong.wire import problems
 
 #: Packages whose English sentences are translated.
@@ -21,7 +22,31 @@ ROOMS = ("compress", "engine", "wire")
 #: Modules that hold texts.
 TABLES = ("english.py", "chinese.py", "chinese_reasons.py")
 #: Keys that the code puts together.
-COMPOSED = ("may_", "step_", "insert_", "source_", "help_", "group_", "column_", "notice_", "most_", "miss_")
+COMPOSED = (
+    "command_",
+    "door_",
+    "option_",
+    "purpose_",
+    "try_",
+    "limit_",
+    "row_",
+    "by_",
+    "may_",
+    "step_",
+    "insert_",
+    "source_",
+    "help_",
+    "group_",
+    "column_",
+    "notice_",
+    "most_",
+    "miss_",
+    "what_",
+    "language_",
+    "half_",
+    "demand_",
+    "state_",
+)
 
 
 def names(text: str) -> set[str]:
@@ -52,7 +77,7 @@ def test_every_text_is_used() -> None:
     code = "\n".join(path.read_text(encoding="utf-8") for path in folder.rglob("*.py") if path.name not in TABLES)
     keys = {(section, key) for section, texts in ENGLISH.texts.items() for key in texts}
     quoted = {(section, key) for section, key in keys if f'"{key}"' in code or f"'{key}'" in code}
-    by_value = {*(action.value for action in Action), *HALVES, *CONTINUITY_COLUMNS}
+    by_value = {*(action.value for action in Action), *HALVES, *CONTINUITY_COLUMNS, *RESUME_COLUMNS}
     composed = {(section, key) for section, key in keys if key.startswith(COMPOSED) or key in by_value}
     assert keys <= quoted | composed
 
@@ -67,7 +92,7 @@ def test_every_reason_is_translated(language: Language) -> None:
 
 
 #: Sentences that the lower layers put together from pieces.
-ASSEMBLED = ("arguments ", "{a} was changed later", "{a} was read again", "joined with its neighbour")
+ASSEMBLED = ("arguments ", "{a} was ", "joined with its neighbour")
 
 
 @pytest.mark.parametrize("language", TRANSLATED, ids=lambda language: language.code)
@@ -76,13 +101,15 @@ def test_every_translated_sentence_is_still_said_somewhere(language: Language) -
     files = [package / "errors.py", *(path for room in ROOMS for path in (package / room).rglob("*.py"))]
     code = re.sub(r"{\w+:,}", "{}", "\n".join(path.read_text(encoding="utf-8") for path in files))
     joined = re.sub(r'"\s*\n\s*f?"', "", code)  # a string over several lines
-    for english, _ in language.reasons:
+    for english, chinese in language.reasons:
+        if (english, chinese) in EARLIER:
+            continue
         pieces = [piece.strip() for piece in re.split(r"{\w}", english)]
         assert english.startswith(ASSEMBLED) or all(piece in joined for piece in pieces), english
 
 
 def test_the_reason_of_a_summary_by_rules_is_said_without_its_mark() -> None:
-    assert Words(CHINESE, "chat").reason("by rules: there is no author") == "没有可写摘要的模型"
+    assert Words(CHINESE, "chat").reason("by rules: there is no model to write it") == "没有可写摘要的模型"
     assert Words(ENGLISH, "chat").reason("by rules: x") == "x"
 
 

@@ -259,7 +259,7 @@ def test_a_login_that_goes_past_the_gateway_is_refused_in_one_line_with_the_reme
     if file:
         wrote(home / file, text)
     given = launch(name, home, **variables)
-    assert "past the gateway" in given.refused
+    assert "bypasses the gateway" in given.refused
     assert remedy in given.refused
     assert "\n" not in given.refused
 
@@ -269,7 +269,7 @@ def test_an_agent_without_a_provider_that_could_be_behind_the_gateway_is_not_sta
     name: str, home: Path
 ) -> None:
     refused = launch(name, home, OPENROUTER_API_KEY="k").refused
-    assert "past the gateway" in refused
+    assert "no provider that works through the gateway" in refused
     assert "--upstream" in refused
 
 

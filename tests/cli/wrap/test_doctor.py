@@ -9,6 +9,7 @@ import pytest
 
 from everlong.cli.words.wording import LANGUAGES
 from everlong.cli.wrap.clients import CLIENTS
+from everlong.extras import PACKAGES
 from everlong.testing import ScriptedServer
 from tests.cli.running import everlong
 from tests.cli.wrap.fakes import Desk
@@ -36,9 +37,9 @@ def test_all_that_is_needed_is_there(desk: Desk, monkeypatch: pytest.MonkeyPatch
     ran = everlong("doctor", "claude", "--model", "claude-sonnet-4-5", "--lang", "en")
     assert ran.code == 0, ran
     assert "2.1.9 (a client)" in ran.out
-    assert "in the variable ANTHROPIC_API_KEY" in ran.out
+    assert "in the environment variable ANTHROPIC_API_KEY" in ran.out
     assert "200 000 tokens for claude-sonnet-4-5 (registry" in re.sub(r"\s+", " ", ran.out)
-    assert "everlong wrap claude" in ran.out
+    assert "Ready. Run: everlong wrap claude --model claude-sonnet-4-5" in ran.out
     assert "sk-secret" not in ran.out + ran.err
 
 
@@ -54,7 +55,12 @@ MISSING = {
     "a gateway that does not answer": (
         ("claude",),
         {"ANTHROPIC_API_KEY": "k", "EVERLONG_GATEWAY": "http://127.0.0.1:9"},
-        "EVERLONG_GATEWAY: no gateway answers",
+        "EVERLONG_GATEWAY: no gateway answers at http://127.0.0.1:9;",
+    ),
+    "a gateway that is no address": (
+        ("claude",),
+        {"ANTHROPIC_API_KEY": "k", "EVERLONG_GATEWAY": "127.0.0.1:9"},
+        "EVERLONG_GATEWAY must be an address, such as http://127.0.0.1:8333",
     ),
     "settings that make no sense": (
         ("claude",),
@@ -75,7 +81,26 @@ def test_what_is_missing_is_said_with_what_to_do(case: str, desk: Desk, monkeypa
     assert ran.code == 1
     assert any(remedy in one for one in json.loads(ran.out)["missing"]), ran.out
     shown = everlong("doctor", "claude", "--lang", "en")
-    assert "Missing: " in shown.out
+    assert "To do: " in shown.out
+
+
+@pytest.mark.parametrize("upstream", ["nosuch", "localhost:11434"])
+def test_an_upstream_that_the_gateway_would_refuse_is_refused_here_too(upstream: str, desk: Desk) -> None:
+    desk.program("codex", VERSION)
+    ran = everlong("doctor", "codex", "--upstream", upstream, "--lang", "en")
+    assert ran.code == 1
+    assert "an upstream must be an http or https address or one of" in re.sub(r"\s+", " ", ran.out)
+    assert "Ready" not in ran.out
+
+
+def test_the_command_that_installs_missing_packages_is_printed_whole(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.program("claude", VERSION)
+    monkeypatch.setitem(PACKAGES, "server", ("no_such_package",))
+    shown = re.sub(r"\s+", " ", everlong("doctor", "claude", "--lang", "en").out)
+    assert "packages are missing: pip install 'everlong[server]'" in shown
+    assert "pip install 'everlong[server]'" in shown.split("To do: ")[1]
 
 
 def test_a_server_on_this_machine_is_asked_and_others_are_not(desk: Desk) -> None:
@@ -85,6 +110,8 @@ def test_a_server_on_this_machine_is_asked_and_others_are_not(desk: Desk) -> Non
     assert near["upstreams"] == [{"url": server.url, "answers": True}]
     far = json.loads(everlong("doctor", "codex", "--upstream", "https://llm.invalid/v1", "--json").out)
     assert far["upstreams"] == [{"url": "https://llm.invalid/v1", "answers": None}]
+    shown = everlong("doctor", "codex", "--upstream", "https://llm.invalid/v1", "--lang", "en").out
+    assert "Ready. Run: everlong wrap --upstream https://llm.invalid/v1 codex" in shown
     assert near["missing"] == far["missing"] == []  # a server of one's own needs no key
 
 

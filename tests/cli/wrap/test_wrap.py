@@ -90,15 +90,16 @@ def test_a_client_works_past_its_window_with_one_command_and_nothing_of_the_user
     assert len([one for one in requests if one.tokens > 6_000]) <= 1  # the refusal that told the window
     lines = ran.stderr.splitlines()
     assert all(line.startswith("everlong: ") for line in lines), ran.stderr
+    assert re.fullmatch(r"everlong: log: .+\.log", lines[-1]), ran.stderr
     figures = re.search(r"8 requests, (\d+) compactions?", lines[0])
     assert figures, lines
     assert 1 <= int(figures[1]) <= 4
-    tokens = re.search(r"([\d ]+) prompt tokens asked for, ([\d ]+) sent \((\d+) % less\)", lines[1])
+    tokens = re.search(r"([\d ]+) prompt tokens from the client, ([\d ]+) sent \((\d+) % less\)", lines[1])
     assert tokens, lines
     asked, sent = (int(tokens[at].replace(" ", "")) for at in (1, 2))
     assert 20_000 < asked < 60_000
     assert asked // 4 < sent < asked
-    assert re.search(r"paid about \$\d", lines[2]), lines
+    assert re.search(r"about \$\d\S* at list prices", lines[2]), lines
     # the user's files are as they were; all that is new is ours
     after = digests(desk.home)
     assert {name: after.get(name) for name in before} == before
@@ -130,7 +131,7 @@ def test_two_runs_share_a_gateway_and_it_ends_with_the_last(desk: Desk) -> None:
         address = json.loads(first.stdout.readline())["base"]
         second = desk.run(*options)
         assert json.loads(second.stdout)["base"] == address
-        assert "others used this gateway at the same time" in second.stderr
+        assert "other clients used this gateway at the same time" in second.stderr
         (lease,) = desk.leases()
         assert lease.lives()
         desk.program("opencode", AGENT)  # one that must be told which models there are
@@ -140,8 +141,8 @@ def test_two_runs_share_a_gateway_and_it_ends_with_the_last(desk: Desk) -> None:
         assert json.loads(other.stdout)["base"] != address  # other settings, another gateway
         _, said = first.communicate("\n", timeout=PATIENCE)
     assert first.returncode == 0
-    assert "others used this gateway" in said
-    assert "others used this gateway" not in other.stderr
+    assert "other clients used this gateway" in said
+    assert "other clients used this gateway" not in other.stderr
     ended(desk)
 
 
@@ -162,6 +163,20 @@ def test_a_gateway_ends_although_the_run_that_started_it_was_killed(desk: Desk) 
     assert not left.exists()
     first.communicate()
     ended(desk)
+
+
+def test_a_gateway_that_is_killed_is_named_at_the_end(desk: Desk) -> None:
+    desk.program("claude", WAITS)
+    with ScriptedServer() as server:
+        run = desk.start("wrap", "--upstream", server.url, "claude", "wait")
+        assert run.stdout is not None
+        run.stdout.readline()
+        (record,) = desk.state.glob("*.json")
+        os.kill(json.loads(record.read_text())["pid"], signal.SIGKILL)
+        ended(desk)
+        _, said = run.communicate("\n", timeout=PATIENCE)
+    assert "the gateway ended while the client was running" in said
+    assert re.search(r"log: .+\.log", said)
 
 
 def test_a_gateway_that_does_not_start_is_one_line_that_names_its_log(desk: Desk) -> None:
@@ -226,7 +241,7 @@ def test_the_client_has_the_terminal_and_hears_ctrl_c_once(desk: Desk) -> None:
         child.expect(f'"heard": {int(signal.SIGINT)}')
         child.sendintr()
         child.expect(f'"heard": {int(signal.SIGINT)}')
-        child.expect("the client asked nothing of the gateway")
+        child.expect("the client sent no request to the gateway")
         child.expect(pexpect.EOF)
         child.wait()
     assert child.exitstatus == 5

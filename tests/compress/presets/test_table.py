@@ -42,7 +42,7 @@ def test_an_unknown_name_is_one_line_that_names_the_others() -> None:
     with pytest.raises(InputError) as told:
         preset_named("fast")
     assert str(told.value) == (
-        "no preset 'fast'; there are auto, chatbox, nanobot, nanobot-v3, simple, static-buffer and off"
+        "unknown preset 'fast'; the presets are auto, chatbox, nanobot, nanobot-v3, simple, static-buffer and off"
     )
 
 

@@ -165,7 +165,7 @@ def test_what_cannot_fit_is_named_with_its_size() -> None:
         "system text": sizes[0],
         "pinned": sizes[2],
         "result not read yet": COUNTER.message(history[5]),
-        "calls and results that belong to these": sizes[4],
+        "their tool calls and results": sizes[4],
     }
 
 

@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.compress.draft import Draft, Step, Task, draft_of
-from everlong.compress.steps.call_arguments import call_arguments
+from everlong.compress.steps.choice.newest import newest
+from everlong.compress.steps.choice.priority import priority
+from everlong.compress.steps.choice.tool_rounds import tool_rounds
 from everlong.compress.steps.emergency import emergency, floor
-from everlong.compress.steps.hard_trim import hard_trim
-from everlong.compress.steps.images import images
-from everlong.compress.steps.long_messages import long_messages
-from everlong.compress.steps.newest import newest
-from everlong.compress.steps.priority import priority
-from everlong.compress.steps.reasoning import reasoning
-from everlong.compress.steps.soft_trim import soft_trim
-from everlong.compress.steps.tool_rounds import tool_rounds
+from everlong.compress.steps.trims.call_arguments import call_arguments
+from everlong.compress.steps.trims.hard_trim import hard_trim
+from everlong.compress.steps.trims.images import images
+from everlong.compress.steps.trims.long_messages import long_messages
+from everlong.compress.steps.trims.reasoning import reasoning
+from everlong.compress.steps.trims.soft_trim import soft_trim
 from everlong.core import History, ToolResult
 from everlong.errors import BudgetImpossible
 from tests.compress.talks import assert_accounted, assert_lawful, assert_pairs, assert_readable, talks, task

@@ -117,7 +117,7 @@ def test_pins_stay() -> None:
 
 @pytest.mark.parametrize("pin", [-1, 99])
 def test_a_pin_that_names_nothing_is_an_error(pin: int) -> None:
-    with pytest.raises(InputError, match="no message"):
+    with pytest.raises(InputError, match="there is no message"):
         fit(work(2), model="gpt-4o", pins=[pin])
 
 
@@ -187,7 +187,7 @@ def test_a_strategy_of_ones_own_is_a_preset() -> None:
 
 
 def test_an_unknown_preset_names_those_that_exist() -> None:
-    with pytest.raises(InputError, match="no preset 'best'; there are auto, "):
+    with pytest.raises(InputError, match="unknown preset 'best'; the presets are auto, "):
         fit(work(2), preset="best")
 
 
@@ -211,5 +211,20 @@ def test_in_a_loop_a_cut_goes_deep_so_that_cuts_are_rare() -> None:
 
 def test_a_budget_may_be_nothing_but_not_less() -> None:
     assert fit([], model="gpt-4o", budget=0).messages == []
-    with pytest.raises(InputError, match="whole number from 0 on, not -1"):
+    with pytest.raises(InputError, match="an integer of at least 0, not -1"):
         fit([], model="gpt-4o", budget=-1)
+
+
+@pytest.mark.parametrize("budget", [2_000, 8_000, 12_000, 20_000])
+def test_the_one_line_with_the_code_that_is_asked_for_is_found(budget: int) -> None:
+    messages: list[dict[str, object]] = [{"role": "user", "content": "Check the logs."}]
+    for page in range(40):
+        lines = (f"12:{n % 60} ERROR code E{1000 + n} in mod_{n % 13}" for n in range(50 * page, 50 * page + 50))
+        messages += [call(page), {"role": "tool", "tool_call_id": f"c{page}", "content": "\n".join(lines)}]
+    messages += [
+        {"role": "assistant", "content": "I have read the logs."},
+        {"role": "user", "content": "What was with code E1207?"},
+    ]
+    fitted = fit(messages, model="gpt-4o", budget=budget)
+    assert "12:27 ERROR code E1207 in mod_12" in json.dumps(fitted.messages)
+    assert fitted.tokens <= budget

@@ -40,7 +40,7 @@ def test_pins_are_indexes_of_the_list(name: str) -> None:
     "given", [CHATBOX, CLAUDE, payloads.RESPONSES_BODY], ids=["Chatbox", "Claude Code", "Responses"]
 )
 def test_where_an_item_is_no_message_pins_are_refused(given: JsonObject) -> None:
-    with pytest.raises(InputError, match="one message an item"):
+    with pytest.raises(InputError, match="pins are not supported"):
         fit(given, model="gpt-4o", pins=[0])
 
 

@@ -95,7 +95,7 @@ def test_rules_write_meanwhile_and_say_when_the_author_is_asked_again() -> None:
         talk = Talk(ScriptedModel(reads_files(1), Window(16_000, told=True)))
         await _talked(talk, Summaries(talk.engine, [author("no")], own_model=False), 60)
         reasons = [event.reason for event in of_kind(talk, EventKind.SUMMARY_APPLIED)]
-        assert reasons[1].startswith("by rules: gpt-4o-mini wrote no summary 2 times and is asked again after ")
+        assert reasons[1].startswith("by rules: gpt-4o-mini failed to write a summary 2 times and is asked again")
         assert len(accounts(talk)) == len(reasons)
         lawful([asked.messages for asked in talk.model.requests])  # type: ignore[attr-defined]
 

@@ -47,7 +47,7 @@ def kept(talk: Talk, snapshot: Snapshot) -> None:
     with context.journal(talk.thread) as journal:
         outcome = commit_summary(work_in(talk, journal), snapshot, WRITTEN)
     assert outcome.kind is EventKind.SUMMARY_APPLIED
-    assert outcome.tokens is None
+    assert outcome.figures is None
 
 
 def recalled(talk: Talk) -> int:
@@ -128,9 +128,12 @@ def test_a_committed_summary_is_a_compaction_that_is_reported_with_its_size() ->
     state = context.states.get(talk.thread)
     assert state is not None
     assert state.view is not None
-    assert outcome.tokens == compressed.tokens_after == state.view.tokens
-    assert compressed.tokens_before == snapshot.before
     point = context.threads.points(talk.thread)[-1][0]
+    assert isinstance(point.entry, Point)
+    assert outcome.figures is not None
+    assert outcome.figures == point.entry.figures
+    assert (compressed.tokens_before, compressed.tokens_after) == point.entry.sizes
+    assert (point.entry.tokens_before, point.entry.tokens_after) == (snapshot.before, state.view.tokens)
     assert (point.id, outcome.summary and outcome.summary.covers) == (snapshot.started, snapshot.covers)
 
 
@@ -157,7 +160,7 @@ def test_a_summary_by_hand_compacts_even_where_a_compaction_came_first() -> None
     with context.journal(talk.thread) as journal:
         outcome = commit_summary(work_in(talk, journal), snapshot, WRITTEN)
     assert outcome.kind is EventKind.SUMMARY_APPLIED
-    assert outcome.tokens is not None
+    assert outcome.figures is not None
 
 
 @pytest.mark.parametrize(("gain", "kind"), [(1.0, EventKind.SUMMARY_APPLIED), (0.0, EventKind.SUMMARY_SKIPPED)])

@@ -5,13 +5,11 @@ from dataclasses import replace
 import pytest
 
 from everlong.core import CallId, Message, Role, ToolCall
-from everlong.engine.budget import counter_for
+from everlong.engine.budget import STEP, TURN, counter_for
 from everlong.engine.contracts import Call, Prepared
 from everlong.engine.engine import BlockingEngine, Engine
 from everlong.engine.settings import Settings
 from everlong.engine.summaries.schedule import (
-    STEP,
-    TURN,
     is_due,
     is_due_when_idle,
     style_of,

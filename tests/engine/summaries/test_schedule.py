@@ -87,7 +87,7 @@ def test_what_was_covered_is_not_covered_again_and_nothing_between_is_left_out()
 def test_a_tool_loop_is_summarised_only_just_before_a_cut_and_never_its_open_call(rounds: int) -> None:
     async def run() -> None:
         model = ScriptedModel(both(reads_files(rounds)), Window(16_000, told=True))
-        talk = Talk(model)
+        talk = Talk(model, settings=Settings(summaries="on"))
         summaries = Summaries(talk.engine)
         for turn in range(60 // rounds):
             await talk.engine.append(talk.thread, [user(f"Question {turn}: read the files of part {turn}.")])
@@ -313,7 +313,7 @@ def test_a_summary_by_rules_keeps_what_a_model_wrote_before_and_says_what_it_is(
 def test_a_long_loop_after_a_short_talk_is_summarised_by_its_steps() -> None:
     async def run() -> None:
         model = ScriptedModel(both(reads_files(1_000)), Window(16_000, told=True))
-        talk = Talk(model)
+        talk = Talk(model, settings=Settings(summaries="on"))
         talk.threads.append(talk.thread, [user("Hello!"), assistant("Hello.")])
         summaries = Summaries(talk.engine)
         await talk.engine.append(talk.thread, [user("Question 1: read all files, what does each function do?")])

@@ -10,6 +10,7 @@ from everlong.llm import ReceivedRequest
 from everlong.llm.scripted.held import HeldAnswers
 from everlong.testing import Answer, ScriptedServer, Window
 from everlong.wire import OPENAI_RESPONSES
+from tests.sdk_clients import closed_later
 
 ORDER = "KX-48213"
 RULE = f"Rule: always name the order number {ORDER} when you write to the harbour master."
@@ -39,7 +40,7 @@ def held_by(provider: ScriptedServer) -> HeldAnswers:
 
 
 def client_of(url: str, key: str = "key") -> OpenAI:
-    return OpenAI(base_url=url, api_key=key, max_retries=0)
+    return closed_later(OpenAI(base_url=url, api_key=key, max_retries=0))
 
 
 @dataclass

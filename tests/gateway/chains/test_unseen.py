@@ -37,7 +37,7 @@ def test_a_chain_begun_elsewhere_is_managed_once_it_is_too_long(stream: bool, cu
         talk.headers.clear()
         talk.say(entry(7))
         assert continues(provider.requests[-1]) == f"resp_{provider.requests[-2].number}"
-        assert talk.headers[0]["x-everlong-managed"] == "no; the provider holds a part of the conversation"
+        assert talk.headers[0]["x-everlong-managed"] == "no; the provider stores part of the conversation"
         assert not _asked(provider)
         for turn in range(8, 25):
             talk.say(entry(turn))

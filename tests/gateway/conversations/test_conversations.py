@@ -12,8 +12,10 @@ from hypothesis import example, given, settings, strategies as st
 from everlong.core import Message, Point, message_ref
 from everlong.engine import Call, Engine, Settings, Threads
 from everlong.gateway.config import Keep
-from everlong.gateway.conversations.conversations import Conversation, Conversations
-from everlong.gateway.conversations.persistence import MemoryFirstThreads, StateStore
+from everlong.gateway.conversations.conversation import Conversation
+from everlong.gateway.conversations.conversations import Conversations
+from everlong.gateway.conversations.memory_threads import MemoryFirstThreads
+from everlong.gateway.conversations.state_store import StateStore
 from everlong.gateway.exchange.body import forwarded_body
 from everlong.gateway.request import parse_request
 from everlong.gateway.surfaces import SURFACES, Address
@@ -189,6 +191,16 @@ def test_system_text_that_changes_is_sent_as_it_is_now() -> None:
     assert b"It is noon." in one
     assert b"It is noon." not in two
     assert b"It is one." in two
+
+
+def test_a_last_message_that_is_rewritten_again_and_again_takes_its_own_room_only() -> None:
+    desk, before = Desk(MemoryThreads()), [said(number, number) for number in range(4)]
+    for words in (10, 400, 200, 300):
+        last = {"role": "user", "content": "word " * words}
+        rewritten, _ = desk.placed([*before, last])
+        fresh, _ = Desk(MemoryThreads()).placed([*before, last])
+        assert rewritten.size == fresh.size
+    assert desk.began == 1
 
 
 def test_system_text_takes_room_too() -> None:

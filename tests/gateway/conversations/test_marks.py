@@ -3,7 +3,7 @@
 import pytest
 
 from everlong.core import Action, Edit, Entry, Point, Recalled, Row, Withdrawal
-from everlong.gateway.conversations.persistence import (
+from everlong.gateway.conversations.marks import (
     Mark,
     decoded_mark,
     encoded_mark,
@@ -57,6 +57,13 @@ def test_a_point_that_covers_the_whole_request_does_not_apply() -> None:
 def test_a_recalled_block_belongs_to_its_question() -> None:
     (mark,) = marks_in(rows(*TALK, Recalled(4, user("background"))), [0, 1, 2, 3, 4])
     assert (mark.at, mark.upto, mark.entry) == (5, 5, Recalled(4, user("background")))
+
+
+def test_a_block_for_a_step_stands_behind_it_whatever_comes_next() -> None:
+    block = Recalled(5, user("background"))
+    for since in ((), (assistant("f"),)):
+        (mark,) = marks_in(rows(*TALK, block, *since), [0, 1, 2, 3, 4, 6][: 5 + len(since)])
+        assert (mark.at, mark.upto, mark.entry) == (5, 5, Recalled(5, user("background")))
 
 
 def test_what_was_withdrawn_is_no_mark() -> None:

@@ -10,6 +10,7 @@ from openai.types.responses import ResponseCompactionItem
 from everlong.testing import ScriptedServer, Window
 from tests.gateway.chains.harbour import ORDER, QUESTION, RULE, client_of, entry, harbour, held_by
 from tests.gateway.running import RunningGateway
+from tests.sdk_clients import closed_later
 
 LEFT = "no; compaction is left to the provider"
 
@@ -172,7 +173,7 @@ EDITS = [
 
 
 def _anthropic(gateway: RunningGateway) -> Anthropic:
-    return Anthropic(base_url=gateway.address, api_key="key", max_retries=0)
+    return closed_later(Anthropic(base_url=gateway.address, api_key="key", max_retries=0))
 
 
 @pytest.mark.parametrize("setting", ["ours", "theirs"])

@@ -359,6 +359,10 @@ def test_no_comment_stands_within_an_answer() -> None:
     assert (b"x-everlong-request", b"7") in told[0]["headers"]
 
 
+#: A conversation with a name of its client's is held whole, however short it is.
+HELD_WHOLE = {"x-everlong-thread": "boats"}
+
+
 def test_a_client_gone_while_its_request_is_prepared_leaves_nothing_busy() -> None:
     """The work in its thread cannot be stopped; when it is done, its conversation is free again."""
 
@@ -367,14 +371,14 @@ def test_a_client_gone_while_its_request_is_prepared_leaves_nothing_busy() -> No
 
     async def client(gateway: RunningGateway) -> None:
         async with RawClient(gateway.port) as client:
-            client.ask(PATHS["openai-chat"], body_of("openai-chat"))
+            client.ask(PATHS["openai-chat"], body_of("openai-chat"), HELD_WHOLE)
             await client.answer()
             conversation = gateway.services.conversations.all()[0]
             while conversation.busy:
                 await asyncio.sleep(0)
             conversation.quiet = 0  # as if there were much to do: off the event loop
             with conversation.lock:
-                client.ask(PATHS["openai-chat"], body_of("openai-chat"))
+                client.ask(PATHS["openai-chat"], body_of("openai-chat"), HELD_WHOLE)
                 while not conversation.busy:
                     await asyncio.sleep(0)
                 client.hang_up()
@@ -395,7 +399,7 @@ def test_nobody_waits_for_a_conversation_that_another_request_works_on() -> None
 
     async def client(gateway: RunningGateway) -> int:
         async with RawClient(gateway.port) as client:
-            client.ask(PATHS["openai-chat"], body_of("openai-chat"))
+            client.ask(PATHS["openai-chat"], body_of("openai-chat"), HELD_WHOLE)
             await asked.wait()
             conversation = gateway.services.conversations.all()[0]
             with conversation.lock:

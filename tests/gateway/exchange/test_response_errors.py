@@ -207,7 +207,7 @@ CASES: list[tuple[str, EverlongError, int, str, str]] = [
         "anthropic: no list (at ",
     ),
     ("input", InputError("no such thread"), 400, "invalid_request", "no such thread"),
-    ("store", StoreBusy("/home/me/threads.db is locked"), 503, "storage", "the gateway's storage"),
+    ("store", StoreBusy("/home/me/threads.db is locked"), 503, "storage", "the gateway's store"),
     ("provider", ProviderError("bad gateway", status=503), 503, "upstream_error", "bad gateway"),
     ("provider without a status", ProviderError("gone"), 502, "upstream_error", "gone"),
     ("provider that said 200", ProviderError("gone", status=200), 502, "upstream_error", "gone"),
@@ -215,7 +215,7 @@ CASES: list[tuple[str, EverlongError, int, str, str]] = [
     ("rate", RateLimited("slow down"), 429, "too_many_requests", "slow down"),
     ("overloaded", RateLimited("slow down", status=529), 529, "too_many_requests", "slow down"),
     ("ceiling", ContextOverflow("TPM", ceiling=True, status=429), 429, "too_many_requests", "TPM"),
-    ("anything else", EverlongError("at 0x7f: secret"), 500, "internal_error", "something went wrong"),
+    ("anything else", EverlongError("at 0x7f: secret"), 500, "internal_error", "internal error in the gateway"),
 ]
 
 

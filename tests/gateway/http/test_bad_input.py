@@ -6,17 +6,19 @@ import logging
 from collections.abc import Iterator, Mapping
 from http.client import HTTPConnection
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import anthropic
 import openai
 import pytest
 
-from everlong.gateway.clients import hashed
+from everlong.gateway.keys.records import hashed
 from everlong.llm import ScriptedServer
 from everlong.wire import format_named
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import FORMATS, PATHS, RawClient, body_of, told_error
+from tests.sdk_clients import closed_later
 
 FIELD = {fmt: format_named(fmt).api.messages for fmt in FORMATS}
 WITH_SDK = ("openai-chat", "openai-responses", "anthropic")
@@ -70,8 +72,9 @@ def logged(caplog: pytest.LogCaptureFixture) -> Iterator[list[str]]:
     handler = Lines()
     logging.getLogger().addHandler(handler)
     yield handler.lines
+    until = monotonic() + 60
     while not any('"path": "/' in line for line in list(handler.lines)):
-        continue
+        assert monotonic() < until, "no line of the request was logged"
     logging.getLogger().removeHandler(handler)
     assert not [line for line in handler.lines if SECRET in line or KEY in line or "Traceback" in line]
 
@@ -249,8 +252,8 @@ def test_the_sdk_raises_its_own_class_for_a_wrong_key_and_a_body_too_large(
 
 def sdk(fmt: str, gateway: RunningGateway, key: str) -> Any:
     if fmt == "anthropic":
-        return anthropic.Anthropic(base_url=gateway.address, api_key=key, max_retries=0)
-    return openai.OpenAI(base_url=gateway.url, api_key=key, max_retries=0)
+        return closed_later(anthropic.Anthropic(base_url=gateway.address, api_key=key, max_retries=0))
+    return closed_later(openai.OpenAI(base_url=gateway.url, api_key=key, max_retries=0))
 
 
 def sdk_path(fmt: str) -> str:

@@ -14,6 +14,7 @@ from tests.gateway.raw_upstream import Talk, response
 from tests.gateway.resending import post
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import RawClient, talk_through
+from tests.sdk_clients import closed_later
 
 TOOLS = [{"name": "read_file", "description": "Reads.", "input_schema": {"type": "object", "properties": {}}}]
 SAID: list[Any] = [
@@ -28,7 +29,7 @@ MODELS = ["gpt-4o", "deepseek-chat", "claude-opus-4-5", "qwen3-32b", "a-model-th
 def test_J5_count_tokens_works_for_every_model_and_equals_count(model: str) -> None:
     body: dict[str, Any] = {"model": model, "messages": SAID, "system": "Be brief.", "tools": TOOLS}
     with ScriptedServer() as upstream, RunningGateway(upstream=upstream.url) as gateway:
-        client = anthropic.Anthropic(base_url=gateway.address, api_key="k", max_retries=0)
+        client = closed_later(anthropic.Anthropic(base_url=gateway.address, api_key="k", max_retries=0))
         counted = client.messages.count_tokens(**body)
         assert counted.input_tokens == count(body, model=model)
         assert upstream.requests == []  # nothing was sent to be answered

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong import count, fit
-from everlong.gateway.clients import hashed
+from everlong.gateway.keys.records import hashed
 from everlong.llm import ScriptedServer
 from everlong.testing import Window
 from tests.gateway.running import RunningGateway
@@ -191,7 +191,7 @@ def test_system_text_goes_along_and_is_in_no_list(gateway: RunningGateway) -> No
             gateway, {"messages": work(20), "system": "Be brief.", "budget": 4_000, "model": "gpt-4o", **more}
         )
         assert all(said["role"] != "system" for said in told["messages"])
-        assert told["from"][0] == 0
+        assert next(at for at in told["from"] if at is not None) == 0  # behind what code tells of the work, if it does
         assert told["from"][-1] == 40
         assert min(edit["message"] for edit in told["edits"]) == 1
 
@@ -218,7 +218,7 @@ def test_pins_stay(gateway: RunningGateway) -> None:
     assert asked(gateway, "/everlong/pins?thread=pins")[1] == left
     texts = [said["content"] for said in fitted(gateway, {**body, "pins": None})["messages"]]
     assert "Never promise a date." not in texts
-    assert refused(gateway, "/everlong/unpin", {"thread": "pins", "pin": "gone"})[1].startswith("no pin 'gone'")
+    assert refused(gateway, "/everlong/unpin", {"thread": "pins", "pin": "gone"})[1].startswith("there is no pin")
 
 
 def test_after_a_refusal_there_is_something_smaller_to_send(gateway: RunningGateway) -> None:
@@ -245,7 +245,7 @@ def test_usage_teaches_how_the_provider_counts(gateway: RunningGateway) -> None:
         told = fitted(gateway, {**body, "usage": {"prompt": 2 * before, "output": 9}})
     assert told["tokens"] > 1.8 * before
     silent = fitted(gateway, {**body, "usage": {"prompt_tokens": 2_048}})
-    assert "dropped the rest in silence" in silent["warning"]
+    assert "silently dropped the rest" in silent["warning"]
 
 
 # --- other clients, limits, what is wrong -----------------------------------------------------------------------
@@ -298,20 +298,20 @@ WRONG: Mapping[str, tuple[Any, str]] = {
     "a number": ({"messages": 3}, "messages must be a list of messages"),
     "numbers": ({"messages": [1]}, "not a conversation: a list of int"),
     "none": ({"messages": [], "thread": "x"}, "messages is empty"),
-    "misspelt": ({"messages": [TASK], "modle": "x"}, "no such field: 'modle' (did you mean model?)"),
-    "no name": ({"messages": [TASK], "thread": " "}, "thread is a name of at most 200 plain characters"),
-    "a line break": ({"messages": [TASK], "thread": "a\nb"}, "thread is a name"),
+    "misspelt": ({"messages": [TASK], "modle": "x"}, "unknown field: 'modle' (did you mean model?)"),
+    "no name": ({"messages": [TASK], "thread": " "}, "thread must be a name of at most 200 printable characters"),
+    "a line break": ({"messages": [TASK], "thread": "a\nb"}, "thread must be a name"),
     "usage alone": ({"messages": [TASK], "usage": {"prompt": 1}}, "usage needs a thread"),
-    "odd usage": ({"messages": [TASK], "thread": "x", "usage": {"a": 1}}, "usage names no tokens"),
-    "no preset": ({"messages": [TASK], "preset": "x"}, "no preset 'x'; there are auto"),
-    "no preset in a thread": ({"messages": [TASK], "preset": "x", "thread": "x"}, "no preset 'x'"),
+    "odd usage": ({"messages": [TASK], "thread": "x", "usage": {"a": 1}}, "usage has no tokens"),
+    "no preset": ({"messages": [TASK], "preset": "x"}, "unknown preset 'x'; the presets are auto"),
+    "no preset in a thread": ({"messages": [TASK], "preset": "x", "thread": "x"}, "unknown preset 'x'"),
     "below zero": ({"messages": [TASK], "budget": -1}, "budget must be a number of tokens"),
-    "too small": ({"messages": work(3), "budget": 30}, "tokens are needed, the limit is 30"),
-    "a pin too far": ({"messages": [TASK], "pins": [1]}, "no message 1 to pin: there are 1"),
-    "a text without a thread": ({"messages": [TASK], "pins": ["x"]}, "pins by text need a thread"),
-    "no format": ({"messages": [TASK], "format": "x"}, "format is one of anthropic"),
-    "held elsewhere": ({"messages": {"model": "m", "input": "hi", "previous_response_id": "r"}}, "send all of it"),
-    "two system texts": ({"messages": {"model": "m", "messages": [TASK]}, "system": "x"}, "part of a whole body"),
+    "too small": ({"messages": work(3), "budget": 30}, "tokens, but the limit is 30"),
+    "a pin too far": ({"messages": [TASK], "pins": [1]}, "there is no message 1"),
+    "a text without a thread": ({"messages": [TASK], "pins": ["x"]}, "pinning a text needs a thread"),
+    "no format": ({"messages": [TASK], "format": "x"}, "format must be one of anthropic"),
+    "held elsewhere": ({"messages": {"model": "m", "input": "hi", "previous_response_id": "r"}}, "send all messages"),
+    "two system texts": ({"messages": {"model": "m", "messages": [TASK]}, "system": "x"}, "has its own system text"),
     "no refusal": ({"messages": [TASK], "thread": "x", "refused": 4}, "refused must be what the provider answered"),
 }
 
@@ -353,18 +353,18 @@ def test_the_answer_fits_and_is_the_programs_own_where_it_says_so(
             messages[at] == said for at, said in zip(told["from"], told["messages"], strict=True) if at is not None
         )
     else:
-        assert "tokens are needed" in told["error"]["message"]
+        assert "tokens, but the limit is" in told["error"]["message"]
 
 
 # --- the page -----------------------------------------------------------------------------------------------------
 
-PAGE = Path(__file__).parents[3] / "docs" / "http-api.md"
+PAGE = Path(__file__).parents[3] / "docs" / "reference" / "http-api.md"
 BLOCKS = re.findall(r"^```sh\n(.*?)^```\n\n```json\n(.*?)^```\n", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
 
 
 def test_the_commands_of_the_page_print_what_it_shows() -> None:
     """In order, in one shell each, at this gateway in place of the usual one."""
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 4
     with ScriptedServer() as upstream, RunningGateway(upstream=upstream.url) as gateway:
         for commands, shown in BLOCKS:
             lines = re.sub(r"^everlong serve .*&\n", "", commands).replace("127.0.0.1:8333", gateway.address[7:])

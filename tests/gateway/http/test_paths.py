@@ -99,10 +99,10 @@ def test_unmanaged_requests_are_counted_and_logged_once_for_each_path_and_reason
             post(gateway, "/v1/completions", json.dumps({"model": "gpt-4o", "prompt": "hi"}).encode())
         post(gateway, "/v1/chat/completions", json.dumps(SAID).encode())
         metrics = gateway.services.metrics.written()[0].decode()
-    logged = [record.getMessage() for record in caplog.records if "forwarded as they come" in record.getMessage()]
+    logged = [record.getMessage() for record in caplog.records if "forwarded unchanged" in record.getMessage()]
     assert sorted(logged) == [
-        "requests to '/v1/chat/completions' are forwarded as they come: mode off",
-        "requests to '/v1/completions' are forwarded as they come: not a conversation that the gateway knows",
+        "requests to '/v1/chat/completions' are forwarded unchanged: mode off",
+        "requests to '/v1/completions' are forwarded unchanged: not a conversation that the gateway knows",
     ]
     assert 'everlong_unmanaged_total{reason="mode off"} 3.0' in metrics
     assert 'everlong_unmanaged_total{reason="not a conversation that the gateway knows"} 3.0' in metrics
@@ -129,4 +129,4 @@ def test_an_unknown_api_is_told_the_address_to_use(path: str) -> None:
 def test_a_wrong_method_is_told() -> None:
     with RunningGateway() as gateway:
         status, _, told = ask(gateway, "/health", "POST", SAID)
-        assert (status, told["error"]["message"]) == (405, "/health is not there for POST")
+        assert (status, told["error"]["message"]) == (405, "/health does not support POST")

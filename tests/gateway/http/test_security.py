@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from everlong.errors import InputError
-from everlong.gateway.clients import hashed
 from everlong.gateway.config import load_config
+from everlong.gateway.keys.records import hashed
+from everlong.gateway.operations.services import services_for
+from everlong.gateway.upstreams.providers import routes_from
 from tests.gateway.raw_upstream import RawUpstream, Talk, response
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import CLIENTS, FORMATS, PATHS, RawClient, body_of, talk_through, whole_of
@@ -308,13 +310,17 @@ def test_cookies_of_one_answer_go_to_nobody() -> None:
 
 @pytest.mark.parametrize("fmt", FORMATS)
 def test_two_clients_on_one_connection_are_two(fmt: str) -> None:
-    """A proxy in front may send many clients' requests over one connection: each is known by its own key."""
+    """A proxy in front may send many clients' requests over one connection: each is known by its own key.
+
+    Even a name that both give to their conversation does not make it one.
+    """
     witness = Witness()
 
     async def client(gateway: RunningGateway) -> None:
         async with RawClient(gateway.port) as client:
             for key in ("k1", "k2"):
-                client.ask(PATHS[fmt], body_of(fmt, stream=False), {"authorization": f"Bearer {key}"})
+                names = {"authorization": f"Bearer {key}", "x-everlong-thread": "the same"}
+                client.ask(PATHS[fmt], body_of(fmt, stream=False), names)
                 await client.answer()
         scopes = {one.scope for one in gateway.services.conversations.all()}
         assert len(scopes) == 2
@@ -327,5 +333,6 @@ def test_two_clients_on_one_connection_are_two(fmt: str) -> None:
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "", "example.org"])
 def test_nobody_listens_beyond_this_machine_without_keys(host: str) -> None:
-    with pytest.raises(InputError, match="no keys are set"):
-        load_config(None, {"host": host}, {})
+    config = load_config(None, {"host": host, "store": "memory:", "upstream": "http://127.0.0.1:9/v1"}, {})
+    with pytest.raises(InputError, match="no keys are set: create one with `everlong keys create NAME`"):
+        services_for(config, routes_from(config, {}), {})

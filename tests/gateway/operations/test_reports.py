@@ -12,7 +12,7 @@ from tests.gateway.resending import Resending, post
 from tests.gateway.running import RunningGateway
 from tests.gateway.talking import RawClient, body_of
 
-DOCS = (Path(__file__).parents[3] / "docs" / "gateway.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).parents[3] / "docs" / "gateway" / "headers.md").read_text(encoding="utf-8")
 
 
 async def _get(gateway: RunningGateway, path: str) -> tuple[int, bytes]:
@@ -94,7 +94,7 @@ def test_CB_3_a_window_that_nobody_knows_is_told_as_assumed_with_what_to_do() ->
         told = json.loads(explained(gateway, f"/everlong/requests/{told_of(gateway, headers)}")[1])
     assert (told["window"]["tokens"], told["window"]["assumed"]) == (None, 96_000)
     assert "EVERLONG_WINDOW" in told["window"]["hint"]
-    assert "no summary is written by itself" in told["window"]["hint"]
+    assert "no summary is written automatically" in told["window"]["hint"]
 
 
 def test_a_prompt_that_leaves_little_to_move_is_logged_once_and_the_answer_is_said_to_be_shorter(
@@ -113,9 +113,9 @@ def test_a_prompt_that_leaves_little_to_move_is_logged_once_and_the_answer_is_sa
             )
             assert status == 200
             headers.append(answered)
-    hints = [record.getMessage() for record in caplog.records if "can move only" in record.getMessage()]
+    hints = [record.getMessage() for record in caplog.records if "can free only" in record.getMessage()]
     assert len(hints) == 1
-    assert hints[0].startswith("gpt-4o: a compaction can move only ")
+    assert hints[0].startswith("gpt-4o: compaction can free only ")
     assert "system text 6,4" in hints[0]
     sent = [asked.max_tokens for asked in upstream.requests]
     assert [int(answered["x-everlong-max-tokens"]) for answered in headers] == sent

@@ -118,7 +118,7 @@ def test_a_cloud_by_name_is_where_the_variables_of_its_sdks_say(
         ("azure-openai", "https://RESOURCE.openai.azure.com"),
         ("vertex", "https://REGION-aiplatform.googleapis.com"),
         ("bedrock", "https://bedrock-runtime.REGION.amazonaws.com"),
-        ("https://me.openai.azure.com/openai/deployments/gpt-4o", "written without a deployment"),
+        ("https://me.openai.azure.com/openai/deployments/gpt-4o", "an Azure upstream without a deployment"),
         ("https://me.openai.azure.com/openai/deployments/gpt-4o/chat/completions", "https://RESOURCE.openai.azure.com"),
     ],
 )

@@ -74,9 +74,9 @@ def test_a_refusal_repeats_little_of_a_long_name() -> None:
 def test_without_a_model_the_first_that_speaks_the_format() -> None:
     assert ROUTES.default(ANTHROPIC).name == "claude"
     assert ROUTES.default(CHAT).name == "small"
-    with pytest.raises(Refused, match="speaks anthropic"):
+    with pytest.raises(Refused, match="supports anthropic"):
         Routes([upstream("one", formats=(CHAT,))]).default(ANTHROPIC)
-    with pytest.raises(Refused, match="speaks anthropic"):
+    with pytest.raises(Refused, match="supports anthropic"):
         Routes([upstream("one", formats=(CHAT,))]).choose("claude-1", ANTHROPIC)
 
 
@@ -123,7 +123,7 @@ def test_every_known_provider_has_a_row() -> None:
 def test_a_provider_without_a_row_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     address = "https://models.example/v1"
     monkeypatch.setitem(cast("dict[str, tuple[str, str, str]]", KNOWN), "newcomer", (address, CHAT, "NEWCOMER_KEY"))
-    with pytest.raises(InputError, match="the provider newcomer: give its address instead"):
+    with pytest.raises(InputError, match="of newcomer: use its address instead"):
         routes_from(GatewayConfig(upstream="newcomer"), {})
     assert routes_from(GatewayConfig(upstream=address), {}).default(CHAT).endpoint.provider == "newcomer"
 
@@ -207,7 +207,7 @@ def test_a_single_key_takes_every_model_of_its_formats_and_the_rest_is_the_clien
 
 
 def test_keys_of_the_gateway_are_passed_on_to_nobody() -> None:
-    with pytest.raises(InputError, match="needs an upstream with a key of its own"):
+    with pytest.raises(InputError, match="needs its own key for an upstream"):
         routes_from(GatewayConfig(keys=OWN_KEYS), {})
     routes = routes_from(GatewayConfig(keys=OWN_KEYS), {"OPENAI_API_KEY": "k"})
     assert all(one.endpoint.key for one in routes.upstreams)
@@ -248,7 +248,7 @@ def test_one_upstream_for_everything(
 def test_the_format_of_the_environment_is_the_endpoints() -> None:
     routes = routes_from(GatewayConfig(), {"EVERLONG_UPSTREAM": LOCAL, "EVERLONG_FORMAT": ANTHROPIC})
     assert routes.default(CHAT).endpoint.fmt == ANTHROPIC
-    with pytest.raises(InputError, match="EVERLONG_FORMAT is one of"):
+    with pytest.raises(InputError, match="EVERLONG_FORMAT must be one of"):
         routes_from(GatewayConfig(), {"EVERLONG_UPSTREAM": LOCAL, "EVERLONG_FORMAT": "soap"})
 
 
@@ -292,26 +292,26 @@ def test_a_known_provider_alone_answers_for_every_model() -> None:
 
 SECRET = "sk-very-secret"
 BAD = [
-    ("no address", UpstreamTable(url=SECRET), {}, "an upstream is an http or https address or one of anthropic,"),
-    ("no scheme", UpstreamTable(url="localhost:8000"), {}, "an upstream is an http or https address"),
-    ("another scheme", UpstreamTable(url="file:///etc/passwd"), {}, "an upstream is an http or https address"),
-    ("no port", UpstreamTable(url="http://host:port/v1"), {}, "an upstream is an http or https address"),
-    ("half a bracket", UpstreamTable(url="http://[::1/v1"), {}, "an upstream is an http or https address"),
-    ("a password", UpstreamTable(url=f"https://me:{SECRET}@host/v1"), {}, "must not hold a user name or password"),
-    ("a query", UpstreamTable(url=f"https://host?key={SECRET}"), {}, "must not hold a query or fragment"),
+    ("no address", UpstreamTable(url=SECRET), {}, "an upstream must be an http or https address or one of anthropic,"),
+    ("no scheme", UpstreamTable(url="localhost:8000"), {}, "an upstream must be an http or https address"),
+    ("another scheme", UpstreamTable(url="file:///etc/passwd"), {}, "an upstream must be an http or https address"),
+    ("no port", UpstreamTable(url="http://host:port/v1"), {}, "an upstream must be an http or https address"),
+    ("half a bracket", UpstreamTable(url="http://[::1/v1"), {}, "an upstream must be an http or https address"),
+    ("a password", UpstreamTable(url=f"https://me:{SECRET}@host/v1"), {}, "must not contain a user name or password"),
+    ("a query", UpstreamTable(url=f"https://host?key={SECRET}"), {}, "must not contain a query or fragment"),
     (
         "no variable",
         UpstreamTable(url="openai", key_env="MINE"),
         {},
-        "its key should be in the variable MINE, which is not set",
+        "its key must be in the variable MINE, which is not set",
     ),
-    ("empty", UpstreamTable(url="openai", key="env:MINE"), {"MINE": " "}, "its key should be in the variable MINE"),
+    ("empty", UpstreamTable(url="openai", key="env:MINE"), {"MINE": " "}, "its key must be in the variable MINE"),
     ("two keys", UpstreamTable(url="openai", key=SECRET, key_env="B"), {"B": "b"}, "has both key and key_env"),
     (
         "a line end",
         UpstreamTable(url="openai", key=f"{SECRET}\nx"),
         {},
-        "holds characters that are not allowed in a key",
+        "contains characters that are not allowed in a key",
     ),
     ("no header", UpstreamTable(url="openai", headers={"a b": SECRET}), {}, "headers: 'a b' is not a valid header"),
     (

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from everlong.core import CallId, Message, Role, Text, ToolResult
-from everlong.lab.adapters.errand import READ, TOLD, Errand, ErrandClerk, said_in
+from everlong.lab.adapters.errand import READ, USER_FACTS, Errand, ErrandClerk, said_in
 from everlong.lab.adapters.table import ADAPTERS
 from everlong.lab.clients.script import Tasks
 from everlong.llm import Answer, ReceivedRequest
@@ -51,7 +51,7 @@ def test_what_a_framework_gets_to_read_is_three_times_its_window(tmp_path: Path)
 def test_every_fact_stands_in_one_place_and_is_asked_for_without_being_told(tmp_path: Path) -> None:
     SMALL.write(tmp_path)
     first, *between, last = SMALL.prompts()
-    for fact in TOLD:
+    for fact in USER_FACTS:
         assert fact.word in first
     for at, fact in enumerate(READ, 1):
         assert (tmp_path / f"part-1-{at}.txt").read_text(encoding="utf-8").count(fact.word) == 1
@@ -76,7 +76,7 @@ def test_at_the_end_the_model_recalls_what_it_does_not_see_once_and_then_answers
     assert clerk.kept is None
     answer = clerk(asks(*known, result(READ[0].sentence), tools=(READ_FILE, RECALL)))
     assert (answer.text, clerk.asked_for) == (SMALL.done(3), READ)
-    assert said_by(clerk) == [fact.word for fact in (*TOLD, READ[0])]
+    assert said_by(clerk) == [fact.word for fact in (*USER_FACTS, READ[0])]
 
 
 def test_without_a_recall_tool_it_answers_with_what_it_sees() -> None:
@@ -87,8 +87,8 @@ def test_without_a_recall_tool_it_answers_with_what_it_sees() -> None:
 
 def test_a_summary_repeats_every_fact_that_it_is_shown_and_no_other() -> None:
     clerk = SMALL.script(Path("work"))
-    summary = clerk(asks(user(f"Summarise this. {TOLD[1].sentence}"), result(READ[0].sentence), tools=())).text
-    assert [fact for fact in SMALL.facts if fact.word in summary] == [TOLD[1], READ[0]]
+    summary = clerk(asks(user(f"Summarise this. {USER_FACTS[1].sentence}"), result(READ[0].sentence), tools=())).text
+    assert [fact for fact in SMALL.facts if fact.word in summary] == [USER_FACTS[1], READ[0]]
 
 
 def test_an_errand_in_one_prompt_asks_at_its_end() -> None:
@@ -98,7 +98,7 @@ def test_an_errand_in_one_prompt_asks_at_its_end() -> None:
     opened = [result(single.tasks.opening(1, at)) for at in (1, 2)]
     assert len(clerk(asks(user(prompt))).calls) == 2
     assert clerk(asks(user(prompt), *opened)).text == single.done(1)
-    assert clerk.kept == TOLD
+    assert clerk.kept == USER_FACTS
 
 
 def test_the_text_of_results_is_read_too() -> None:

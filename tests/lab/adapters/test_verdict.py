@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from everlong.core import JsonText
-from everlong.lab.adapters.errand import READ, TOLD, Errand
+from everlong.lab.adapters.errand import READ, USER_FACTS, Errand
 from everlong.lab.adapters.results import ADAPTER_PAGES, adapter_table
 from everlong.lab.adapters.table import ADAPTERS, HOWS
 from everlong.lab.adapters.verdict import AdapterRun, AdapterVerdict, judge_adapter
@@ -97,7 +97,7 @@ def test_every_fault_is_seen(name: str) -> None:
 
 def test_facts_that_are_gone_are_counted() -> None:
     clerk = ERRAND.script(Path("work"))
-    clerk.kept = TOLD
+    clerk.kept = USER_FACTS
     run = AdapterRun(
         framework="one",
         mode="chat",
@@ -113,7 +113,7 @@ def test_facts_that_are_gone_are_counted() -> None:
 
 def test_without_a_recall_tool_only_what_the_user_said_has_to_be_there() -> None:
     clerk = ERRAND.script(Path("work"))
-    clerk.kept = TOLD
+    clerk.kept = USER_FACTS
     run = AdapterRun(
         framework="one",
         mode="chat",
@@ -124,9 +124,9 @@ def test_without_a_recall_tool_only_what_the_user_said_has_to_be_there() -> None
         compactions=2,
     )
     assert judge_adapter(run, ERRAND, clerk).faults == ()
-    clerk.kept = TOLD[1:]
+    clerk.kept = USER_FACTS[1:]
     assert judge_adapter(run, ERRAND, clerk).faults == (f"1 of {len(ERRAND.facts)} facts from the beginning are gone",)
-    clerk.kept = TOLD
+    clerk.kept = USER_FACTS
     recall: JsonText = '{"type": "function", "function": {"name": "recall", "parameters": {}}}'
     offered = replace(run, requests=[*TWICE[:-1], replace(TWICE[-1], tools=(*TWICE[-1].tools, recall))])
     assert f"{len(READ)} of {len(ERRAND.facts)} facts" in judge_adapter(offered, ERRAND, clerk).faults[0]

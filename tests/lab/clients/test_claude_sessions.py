@@ -8,7 +8,7 @@ import pytest
 
 from everlong.core import CallId, Image, Message, ResultPart, Role, Text, ToolResult
 from everlong.lab.clients.claude_sessions import LONG_SESSIONS, SESSIONS, Director, Turns, picture
-from everlong.lab.clients.drivers.programs.claude_sessions import TOLD, _going_on
+from everlong.lab.clients.drivers.programs.claude_sessions import INSTRUCTION, _going_on
 from everlong.lab.clients.prefixes import pairs_of
 from everlong.lab.clients.runner import DRIVERS
 from everlong.lab.clients.script import SUMMARY
@@ -47,7 +47,7 @@ def test_everything_but_the_first_prompt_is_the_same_word() -> None:
     assert FEW.prompts()[1:] == ["continue"]
     assert set(SESSIONS["constant"].tasks.prompts()[1:]) == {"continue"}
     assert len(SESSIONS["constant"].tasks.prompts()) == 40
-    assert "'" not in TOLD, "it is the argument of a command"
+    assert "'" not in INSTRUCTION, "it is the argument of a command"
 
 
 def test_files_are_read_one_after_the_other_or_at_once() -> None:

@@ -356,7 +356,7 @@ def test_the_command_shows_every_run_and_exits_with_1_if_one_is_not_ok(tmp_path:
     stand_in(tmp_path, home)
     ran = everlong("lab", "clients", "anthropic", "--direct", "--environments", str(tmp_path))
     assert ran.code == 1
-    assert ran.err.splitlines()[-1] == "everlong: 2 of 2 runs are not ok"
+    assert ran.err.splitlines()[-1] == "everlong: 2 of 2 runs failed"
     head = next(line for line in ran.out.splitlines() if "client" in line)
     assert [name for name in ("compactions", "breaks", "summaries", "task") if name not in head] == []
 

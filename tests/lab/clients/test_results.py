@@ -14,7 +14,7 @@ from everlong.lab.pages import CLOSE
 from tests.cli.running import everlong
 
 PAGES = Path(__file__).parents[3] / "docs" / "clients"
-HEADINGS = ["Lines to set", "With `everlong wrap`", "What was run", "What to expect"]
+HEADINGS = ["What to set", "With `everlong wrap`", "What was run", "What to expect"]
 OPEN, EMPTY = CLIENT_PAGES.open, f"# Title\n\nBefore.\n\n{CLIENT_PAGES.open}\n{CLOSE}\n\nAfter.\n"
 RUN = Verdict(
     client="aider",

@@ -1,6 +1,7 @@
 """Probes made from anyone's transcripts."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,10 @@ import pytest
 from everlong.core import History, Role
 from everlong.errors import InputError
 from everlong.lab.data import Conversation
-from everlong.lab.measures.probes import MOST_PROBES, conversations_in, found_probes, probe_cases, probes_in, save
+from everlong.lab.measures.probes import MOST_PROBES, found_probes, probe_cases, probes_in
+from everlong.lab.replay.sources import sessions_in
 from everlong.lab.strategies.strategy import counter
+from everlong.lab.transcripts import save
 from everlong.wire import OPENAI_CHAT
 from tests.lab.folders import DATA, said, step
 
@@ -43,6 +46,14 @@ def test_a_probe_of_each_kind_is_found(kind: str) -> None:
     found = [probe for probe in found_probes(used_after(FAR, arguments), counter()) if probe.kind == kind]
     assert [(probe.needle, probe.at, probe.sources) for probe in found] == [(needle, 5, (2,))]
     assert found[0].distance >= 3_000
+
+
+def test_an_agent_that_acts_in_its_text_gives_probes_too() -> None:
+    history = (*used_after(FAR, {})[:5], said(Role.ASSISTANT, "I look.\n\n```bash\ncat office/timetable.py\n```"))
+    (found,) = found_probes(history, counter())
+    assert (found.kind, found.needle, found.at) == ("path", "timetable.py", 5)
+    asked = (*history[:5], said(Role.USER, "```bash\ncat office/timetable.py\n```"))
+    assert not found_probes(asked, counter())
 
 
 def test_what_stood_near_is_no_probe() -> None:
@@ -92,7 +103,7 @@ def test_the_same_file_gives_the_same_probes_from_any_format() -> None:
             ],
         }
     ).encode()
-    found = [probes_in(conversations_in(data, "talk.json")[0], counter()).cases for data in (chat, anthropic)]
+    found = [sessions_in(data, "talk.json", print)[0].cases for data in (chat, anthropic)]
     assert [case.wanted for case in found[0]] == [case.wanted for case in found[1]] == [("HB72QX",)]
     assert found[0][0].at == found[1][0].at
 
@@ -108,9 +119,19 @@ def test_what_is_saved_reads_back_as_the_same_cases(tmp_path: Path) -> None:
     )
 
 
-def test_a_file_that_is_no_conversation_is_named() -> None:
-    with pytest.raises(InputError, match=r"notes\.txt"):
-        conversations_in(b"hello", "notes.txt")
+def test_a_set_with_probes_of_its_own_lies_beside_sets_that_share_theirs(tmp_path: Path) -> None:
+    shared = tmp_path / "agents"
+    shutil.copytree(DATA / "agents", shared)
+    mine = Conversation("mine", "ferries", "me/ferries", used_after(FAR, KINDS["path"][0]))
+    save(tmp_path, [mine], [probes_in(mine, counter())])
+    stray = {"conversation": "mine", "file": "ferries", "at": 5, "kind": "code", "needle": "of the shared file"}
+    listed = shared / "probes.jsonl"
+    listed.write_text(f"{listed.read_text()}{json.dumps(stray)}\n")
+    both = probe_cases(tmp_path, ("ferries", "office"))
+    assert [group.conversation.id for group in both] == ["mine", "ferry-office", "tea-shop"]
+    assert [case.wanted for case in both[0].cases] == [("timetable.py",)]
+    assert probe_cases(tmp_path, ("ferries",)) == both[:1]
+    assert probe_cases(tmp_path, ("office",)) == both[1:] == probe_cases(DATA, ("office",))
 
 
 def test_probes_know_their_kind_and_source() -> None:

@@ -1,8 +1,10 @@
 """Peers in processes of their own: what travels, what comes back, and what happens when one fails."""
 
+import ast
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +28,32 @@ ROOT = Path(__file__).parents[3]
 ECHO = PeerRow("echo", "echo", "core", "echo", "newest")
 COMMAND = (sys.executable, "-m", "everlong.lab.peers.worker", "tests.lab.echo_adapter", "newest")
 SETTINGS = os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src")))}
+
+
+ADAPTERS = sorted(path for path in (ROOT / "src/everlong/lab/peers/adapters").glob("*.py") if path.stem != "__init__")
+#: Adapters that others take something from.
+USERS_OF = {"langchain_messages": ("langchain_trim", "langmem_summary"), "minilm_vectors": ("minilm", "litellm_minilm")}
+#: What is installed -> the packages that come with it and are imported, where they have another name.
+BRINGS = {
+    "haystack_ai": {"haystack"},
+    "headroom_ai": {"headroom"},
+    "langchain": {"langchain_core"},
+    "langmem": {"langchain_core"},
+    "openai_agents": {"agents"},
+    "pydantic_ai_harness": {"pydantic_ai"},
+    "strands_agents": {"strands"},
+}
+
+
+def imports_of(path: Path) -> set[str]:
+    """Return the modules that a file imports at its top."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return found
 
 
 def said(text: str, role: Role = Role.USER) -> Message:
@@ -131,7 +159,7 @@ def test_a_peer_that_falls_over_is_started_again() -> None:
 def test_a_peer_that_does_not_answer_in_time_is_ended() -> None:
     process = Process((sys.executable, "-c", "import sys; sys.stdin.read()"), SETTINGS, patience=0.2)
     assert process.ask("{}") == ""
-    assert process.last_words() == "no answer in time"
+    assert process.last_words() == "the answer timed out"
 
 
 def test_a_way_that_fails_as_foreseen_says_how() -> None:
@@ -152,8 +180,23 @@ def test_every_row_names_an_adapter_and_an_environment(row: PeerRow) -> None:
     assert f'"{row.strategy}": ' in source
 
 
+@pytest.mark.parametrize("adapter", ADAPTERS, ids=lambda path: path.stem)
+def test_an_adapter_runs_beside_its_own_library_alone(adapter: Path) -> None:
+    """It imports nothing that its environment would not have: the standard library, its own packages, our rules."""
+    rows = [row for row in PEERS.values() if row.adapter in (adapter.stem, *USERS_OF.get(adapter.stem, ()))]
+    assert rows, "no row of the table reaches it"
+    for environment in (ENVIRONMENTS[row.environment] for row in rows):
+        named = {re.split(r"[\[<>=]", name)[0].replace("-", "_") for name in environment.wanted}
+        own = named.union(sys.stdlib_module_names, *(BRINGS.get(name, ()) for name in named))
+        for module in imports_of(adapter):
+            if module == "everlong.lab.peers.rules":
+                assert environment.counted, "the rules need the counter"
+            elif not module.startswith("everlong.lab.peers."):
+                assert module.partition(".")[0] in own, module
+
+
 def test_an_unknown_peer_is_refused_by_name(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no peer 'nobody': there are langchain-trim"):
+    with pytest.raises(InputError, match="unknown peer 'nobody': the peers are langchain-trim"):
         open_peer("nobody", Environments(tmp_path))
 
 

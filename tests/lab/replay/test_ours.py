@@ -24,10 +24,10 @@ def sent(course: Ours, steps: int) -> list[Sending]:
     return worked(course, steps)[0]
 
 
-def worked(course: Ours, steps: int) -> tuple[list[Sending], tuple[Beside, ...]]:
+def worked(course: Ours, steps: int, more: History = ()) -> tuple[list[Sending], tuple[Beside, ...]]:
     """The same, and what was called beside after the last of it."""
     found = []
-    course.say(OPENING)
+    course.say((*OPENING, *more))
     for number in range(steps):
         sending = course.ask(float(number))
         found.append(sending)
@@ -66,7 +66,7 @@ def test_the_overhead_may_be_system_text_which_the_engine_counts_and_the_replay_
 
 
 def test_with_system_text_as_overhead_requests_are_cut_summarised_and_extend_each_other() -> None:
-    course = Ours(replace(TERMS, form="system"))
+    course = Ours(replace(TERMS, form="system"), summaries="on")
     found, _ = worked(course, 60)
     beside = [call for sending in found for call in sending.beside]
     assert beside
@@ -103,7 +103,7 @@ def test_where_the_marks_of_a_request_are(caching: Caching | None, marks: tuple[
 
 
 def test_requests_bear_the_marks_that_go_out_to_anthropic() -> None:
-    found = sent(Ours(TERMS, summaries=False), 12)
+    found = sent(Ours(TERMS, summaries=None), 12)
     first, second, *_ = found
     assert first.marks == (1, 2)  # behind the system text, and at the end
     assert second.marks == (1, 4)
@@ -114,7 +114,7 @@ def test_requests_bear_the_marks_that_go_out_to_anthropic() -> None:
 
 
 def test_a_summary_is_asked_with_marks_behind_the_front_or_alone_without_any() -> None:
-    found = sent(Ours(TERMS), 60)
+    found = sent(Ours(TERMS, summaries="on"), 60)
     beside = [call for sending in found for call in sending.beside]
     assert beside
     for call in beside:
@@ -124,19 +124,29 @@ def test_a_summary_is_asked_with_marks_behind_the_front_or_alone_without_any() -
 
 
 def test_a_summary_is_told_of_once_it_stands() -> None:
-    found = sent(Ours(TERMS), 60)
+    found = sent(Ours(TERMS, summaries="on"), 60)
     first = next(at for at, sending in enumerate(found) if sending.beside)
     assert not any(sending.summarised for sending in found[:first])
     assert found[-1].summarised
-    assert not any(sending.summarised for sending in sent(Ours(TERMS, summaries=False), 60))
+    assert not any(sending.summarised for sending in sent(Ours(TERMS, summaries=None), 60))
 
 
 def test_what_was_called_beside_since_the_last_request_is_told_at_the_end() -> None:
-    found, over = worked(Ours(TERMS), 60)
+    found, over = worked(Ours(TERMS, summaries="on"), 60)
     first = next(at for at, sending in enumerate(found) if sending.beside)
-    assert worked(Ours(TERMS), first)[1] == found[first].beside  # the conversation ends where the next would tell it
-    assert worked(Ours(TERMS), first + 1)[1] == ()  # it is told once
+    assert (
+        worked(Ours(TERMS, summaries="on"), first)[1] == found[first].beside
+    )  # the conversation ends where the next would tell it
+    assert worked(Ours(TERMS, summaries="on"), first + 1)[1] == ()  # it is told once
     assert over == ()
+
+
+def test_what_code_tells_is_no_call_and_no_credit() -> None:
+    asked = (said(Role.ASSISTANT, "Which of them?"), said(Role.USER, "All pages, and note the totals of each."))
+    found, _ = worked(Ours(TERMS), 60, asked)
+    assert any(sending.cut for sending in found)
+    assert not any(sending.beside or sending.summarised for sending in found)
+    assert any("no model wrote it" in message.text for message in found[-1].messages)
 
 
 def extends(one: History, other: History) -> bool:

@@ -80,7 +80,7 @@ def test_when_requests_are_made(pauses: Pauses, times: tuple[float | None, ...],
 
 KEY = "KEY-77"
 LOST = Case(3, (KEY,), (("kind", "path"),))
-#: The first message holds the key; its text is 1000 tokens less 4 of the frame.
+#: The first message contains the key; its text is 1000 tokens less 4 of the frame.
 SECRET = (said(Role.USER, KEY + " on" * 500), *talk(1_000, 100, 400, 100, 400, 100, 450, 100)[1:])
 
 
@@ -118,12 +118,19 @@ def test_what_was_lost_is_read_again_and_stands_until_the_next_cut() -> None:
     assert found.probes == (ProbeOutcome(at=3, kind="path", kept=False, literal=False, likely=0.0),)
 
 
-def test_what_stands_since_it_was_read_again_is_not_read_twice() -> None:
+def test_what_was_read_again_is_lost_once_until_the_next_cut_takes_it() -> None:
     one = session(SECRET, LOST, replace(LOST, at=5), replace(LOST, at=7))
     policy = told_policy(everything, from_the(2, cut=True), from_the(2), from_the(6, cut=True))
     found = played(one, policy, terms(), "none")
     assert [paid.at for paid in found.paid if paid.kind == "reading"] == [3, 7]
-    assert [probe.kept for probe in found.probes] == [False] * 3
+    assert [(probe.kept, probe.literal) for probe in found.probes] == [(False, False), (True, True), (False, False)]
+
+
+def test_without_reading_again_what_is_lost_is_lost_each_time() -> None:
+    one = session(SECRET, LOST, replace(LOST, at=5))
+    policy = told_policy(everything, from_the(2, cut=True), from_the(2), from_the(2))
+    found = played(one, policy, terms(), "none", reading=False)
+    assert [probe.kept for probe in found.probes] == [False, False]
 
 
 def test_a_cache_that_forgot_has_forgotten_what_was_read_again() -> None:

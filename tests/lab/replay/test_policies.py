@@ -18,7 +18,18 @@ from tests.lab.replays import words
 TERMS = Terms(window=1_200, reply=200, front=100, tariff=TARIFFS["anthropic"])
 SYSTEM = words(20, Role.SYSTEM)
 
-NAMED = (*COMPARED, "auto@.4", "auto@0.95", "auto-trim@.7", "nanobot", "simple-trim", "drop", "cold", "cold@.9/.3/.9")
+NAMED = (
+    *COMPARED,
+    "auto@.4",
+    "auto@0.95",
+    "auto-trim@.7",
+    "auto-model",
+    "nanobot",
+    "simple-trim",
+    "drop",
+    "cold",
+    "cold@.9/.3/.9",
+)
 NAMED += ("trim", "trim-each", "summary", "summary@60000", "summary@1", "summary-capped", "bm25", "trimmed")
 NAMED += ("newest", "cleared", "clear", "clear@1")
 
@@ -30,8 +41,8 @@ def test_a_policy_is_found_by_its_name_and_begins(name: str) -> None:
     policy.begin(Terms(window=64_000, tariff=TARIFFS["anthropic"])).close()
 
 
-PAIR, THREE = "behind @ stand two shares of the budget", "behind @ stand three shares of the budget"
-ONE, THRESHOLD = "behind @ stands a share of the budget", "behind @ stands the threshold, a share from 0.40 to 0.95"
+PAIR, THREE = "@ needs two shares of the budget", "@ needs three shares of the budget"
+ONE, THRESHOLD = "@ needs a share of the budget", "@ needs the threshold, a share from 0.40 to 0.95"
 WRONG = {
     PAIR: ("drop@.5", "drop@", "drop@a/b", "drop@nan/.3", "drop@.9/nan", "drop@inf/.3", "drop@.3/.9", "drop@.5/.5"),
     f"{PAIR}, ": ("trim@5/0", "trim@.9/0", "trim@.9/-.1", "trim-each@1.5/.5", "trim@.9/.5/.3", "drop@.95//.3"),
@@ -39,8 +50,8 @@ WRONG = {
     ONE: ("summary@0", "summary@-1", "summary@1.5", "summary@999", "summary@inf", "summary@.9/.5", "summary-capped@x"),
     f"{ONE} such as .5": ("clear@0", "clear@1.5", "clear@60000", "clear@.5/.3", "clear@", "clear@nan"),
     THRESHOLD: ("auto@2", "auto@.3", "auto@nan", "auto@.9/.5", "auto@", "nanobot@70", "auto-trim@.96"),
-    "nothing stands behind it": ("whole@.5", "whole@", "slide@.9", "slide@"),
-    "no policy ": ("newest@.5", "best", "", "auto-trim-trim", "-trim"),
+    "it takes no @": ("whole@.5", "whole@", "slide@.9", "slide@"),
+    "unknown policy ": ("newest@.5", "best", "", "auto-trim-trim", "-trim", "auto-models"),
 }
 
 

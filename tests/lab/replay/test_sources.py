@@ -106,7 +106,7 @@ def test_what_is_no_conversation_is_told_in_one_line(tmp_path: Path) -> None:
     assert told == [
         "7 files are not conversations: "
         "settings0.json, settings1.json, settings2.json, settings3.json, settings4.json and 2 more",
-        "1 file holds no answer: asked.jsonl",
+        "1 file skipped: no assistant messages (asked.jsonl)",
     ]
 
 
@@ -121,9 +121,9 @@ def test_lines_that_cannot_be_read_are_told_once_a_file(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "talk.json": r"talk\.json: no JSON",
+    "talk.json": r"talk\.json: it contains no JSON",
     "gone.jsonl": r"gone\.jsonl: no such file or folder; .*pi, claude-code, codex, nanobot",
-    "empty": r"nothing to replay in .*empty; looked for sessions of pi, Claude Code, Codex or nanobot",
+    "empty": r"nothing to replay in .*empty; looked for sessions of pi, Claude Code, .* or GitHub Copilot CLI",
 }
 
 

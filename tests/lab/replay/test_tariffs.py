@@ -94,18 +94,21 @@ def test_a_file_of_ones_own(said: dict[str, object], rules: Rules, tmp_path: Pat
 
 WRONG = {
     "no JSON": ("{", "mine.json: "),
-    "a list": ("[3, 15]", "prices are a JSON object"),
-    "no output": ('{"input": 3}', "input and output must be there"),
-    "another field": ('{"input": 3, "output": 15, "cached": 1}', "'cached' is not a price; there are input, "),
-    "a negative price": ('{"input": -3, "output": 15}', "input is a price"),
-    "a price in words": ('{"input": "3", "output": 15}', "input is a price"),
-    "no number": ('{"input": NaN, "output": 15}', "input is a price"),
-    "no price at all": ('{"input": 3, "output": null}', "output is a price"),
-    "true": ('{"input": true, "output": 15}', "input is a price"),
-    "another kind": ('{"input": 3, "output": 15, "kind": "some"}', "kind is automatic, marked or none, not 'some'"),
-    "no life": ('{"input": 3, "output": 15, "seconds": 0}', "seconds is a number above 0"),
-    "for ever": ('{"input": 3, "output": 15, "seconds": Infinity}', "seconds is a number above 0"),
-    "half a token": ('{"input": 3, "output": 15, "step": 0.5}', "step is a whole number of tokens"),
+    "a list": ("[3, 15]", "prices must be a JSON object"),
+    "no output": ('{"input": 3}', "input and output are missing"),
+    "another field": ('{"input": 3, "output": 15, "cached": 1}', "'cached' is not a price; the fields are input, "),
+    "a negative price": ('{"input": -3, "output": 15}', "input must be a price"),
+    "a price in words": ('{"input": "3", "output": 15}', "input must be a price"),
+    "no number": ('{"input": NaN, "output": 15}', "input must be a price"),
+    "no price at all": ('{"input": 3, "output": null}', "output must be a price"),
+    "true": ('{"input": true, "output": 15}', "input must be a price"),
+    "another kind": (
+        '{"input": 3, "output": 15, "kind": "some"}',
+        "kind must be automatic, marked or none, not 'some'",
+    ),
+    "no life": ('{"input": 3, "output": 15, "seconds": 0}', "seconds must be a number above 0"),
+    "for ever": ('{"input": 3, "output": 15, "seconds": Infinity}', "seconds must be a number above 0"),
+    "half a token": ('{"input": 3, "output": 15, "step": 0.5}', "step must be a whole number of tokens"),
 }
 
 
@@ -120,5 +123,5 @@ def test_a_file_that_is_wrong_is_told_in_one_line(said: str, told: str, tmp_path
 
 
 def test_a_name_that_is_no_file_is_an_error_that_names_the_tables() -> None:
-    with pytest.raises(InputError, match="no prices 'antropic': there are anthropic, "):
+    with pytest.raises(InputError, match="unknown prices 'antropic': use anthropic, "):
         tariff_from("antropic")

@@ -38,15 +38,15 @@ REQUESTS = {
     ),
     "a result without its call": (
         (WORK[1], *WORK[3:]),
-        ("tool result c1 answers no call in the message before it",),
-        ("tool result c1 answers no call in the message before it",),
+        ("tool result c1 has no matching call in the message before it",),
+        ("tool result c1 has no matching call in the message before it",),
     ),
     "a call without its result": (
         WORK[:3],
         ("call c1 has no result directly after it",),
         ("call c1 has no result directly after it",),
     ),
-    "system text alone": (WORK[:1], ("nobody but the system speaks",), ("nobody but the system speaks",)),
+    "system text alone": (WORK[:1], ("there are only system messages",), ("there are only system messages",)),
     "nothing": ((), ("there are no messages",), ("there are no messages",)),
 }
 

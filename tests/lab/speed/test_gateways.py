@@ -16,10 +16,20 @@ import pytest
 from everlong.lab.environments import HERE, SERVER, Environments
 from everlong.lab.speed.bench import Bench
 from everlong.lab.speed.gateways.client import KINDS, blocks
-from everlong.lab.speed.gateways.parties import DIRECT, EVERLONG, HOP, PARTIES, Party, run_gateway
+from everlong.lab.speed.gateways.parties import (
+    DIRECT,
+    EVERLONG,
+    EVERLONG_POSTGRES,
+    EVERLONG_SQLITE,
+    EVERLONG_WORKERS,
+    HOP,
+    PARTIES,
+    Party,
+    run_gateway,
+)
 from everlong.lab.speed.gateways.processes import cpu_seconds, resident_megabytes, tree
 from everlong.lab.speed.gateways.requests import ANTHROPIC, OPENAI, Connection, Conversation, Refusal, hello, pace
-from everlong.lab.speed.gateways.run import QUICK_SIZES, SIZES, run_with
+from everlong.lab.speed.gateways.run import QUICK_CROWD, QUICK_SIZES, SIZES, run_with
 from everlong.lab.speed.gateways.servers import Pace, Upstream
 from everlong.lab.speed.gateways.tables import (
     Added,
@@ -27,6 +37,7 @@ from everlong.lab.speed.gateways.tables import (
     Rate,
     added,
     added_table,
+    crowd_table,
     footprint_table,
     ninetieth,
     rate,
@@ -261,6 +272,33 @@ def test_the_rate_table_takes_the_aim_where_the_upstream_thinks() -> None:
     assert all(len(row) == len(table.head) for row in table.rows)
 
 
+@pytest.mark.parametrize(("cpu", "verdict"), [(0.54, "1.08 ×, met;"), (0.6, "1.2 ×, NOT met;")])
+def test_the_rate_table_compares_two_workers_with_one(cpu: float, verdict: str) -> None:
+    def sums(cpu: float) -> dict[str, object]:
+        return {"answered": 300, "seconds": 1.0, "cpu": cpu, "refused": 0, "said": ""}
+
+    found = {DIRECT.title: sums(0.1), EVERLONG_SQLITE.title: sums(0.5), EVERLONG_WORKERS.title: sums(cpu)}
+    table = rate_table(20_000, 16, {"0": found, "40": found}, fresh=True)
+    assert verdict in table.notes[-1]
+    assert table.title.endswith("a new connection for each request")
+
+
+def test_the_added_table_tells_what_postgres_adds_to_sqlite() -> None:
+    found = {
+        DIRECT.title: taken([0.001]),
+        EVERLONG_SQLITE.title: taken([0.003]),
+        EVERLONG_POSTGRES.title: taken([0.0045]),
+    }
+    assert added_table(20_000, found).notes[-1].startswith("Postgres beside SQLite, growing: +1.5 ms in the median")
+
+
+def test_without_a_database_its_row_is_left_out_in_one_line(tmp_path: Path) -> None:
+    told: list[str] = []
+    latency, _ = run_with(bench_in(tmp_path, told), (HOP, EVERLONG_POSTGRES))
+    assert [row[0] for row in latency.rows] == [DIRECT.title, HOP.title]
+    assert f"left out, {EVERLONG_POSTGRES.title}: name a database with --postgres" in told
+
+
 @pytest.mark.parametrize(
     ("rest", "met"), [(Footprint(1.2, 60.0, 90.0, 70.0), "met"), (Footprint(1.2, None, 190.0, None), "NOT met")]
 )
@@ -272,7 +310,7 @@ def test_the_last_table_tells_start_memory_and_size(rest: Footprint, met: str) -
 
 @pytest.mark.parametrize("party", PARTIES, ids=lambda party: party.title)
 def test_every_command_and_file_says_where_everything_is(party: Party, tmp_path: Path) -> None:
-    places = {"port": 4_001, "upstream": 4_002, "folder": tmp_path}
+    places = {"port": 4_001, "upstream": 4_002, "folder": tmp_path, "postgres": "postgresql://db/lab"}
     command = " ".join(party.command(Path("bin/python"), places))
     party.write_files(tmp_path, places)
     written = command + "".join(file.read_text(encoding="utf-8") for file in tmp_path.iterdir())
@@ -293,11 +331,21 @@ def test_there_is_a_conversation_for_every_client(size: object) -> None:
 
 
 def test_everlongs_own_gateway_answers_whatever_is_asked(tmp_path: Path) -> None:
-    latency, _, rest = run_with(bench_in(tmp_path), (EVERLONG,))
+    latency, _, crowd, rest = run_with(bench_in(tmp_path), (EVERLONG,))
     assert [row[0] for row in latency.rows[1:]] == [row[0] for row in rest.rows] == [EVERLONG.title]
+    assert [row[0] for row in crowd.rows] == [EVERLONG.title]
+    assert isinstance(crowd.data, dict)
+    assert crowd.data[EVERLONG.title]["conversations"] == QUICK_CROWD.conversations
     assert isinstance(latency.data, dict)
     said = {times["said"] for kinds in latency.data.values() for times in kinds.values()}
     assert said == {""}
+
+
+def test_memory_is_reckoned_for_many_conversations_from_those_that_were_shown() -> None:
+    taken = {"before": 100.0, "after": 103.0, "cpu": 1.5, "conversations": 150}
+    table = crowd_table(100_000, {EVERLONG.title: taken})
+    assert table.rows == ((EVERLONG.title, "200", "10"),)
+    assert "200 MB, met" in table.notes[-1]
 
 
 def test_a_quick_run_measures_everybody_and_leaves_nobody_behind(tmp_path: Path) -> None:

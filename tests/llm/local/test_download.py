@@ -75,16 +75,16 @@ def test_a_name_and_a_password_in_the_address_are_sent_to_the_index(tmp_path: Pa
 
 
 REFUSED = {
-    "another file": (with_list(AS_JSON, WHEEL[:-1] + b"x"), "not the file that is expected"),
-    "a longer file": (with_list(AS_JSON, WHEEL + bytes(1 << 22)), "not the file that is expected"),
-    "a shorter file": (with_list(AS_JSON, WHEEL[:40]), "not the file that is expected"),
+    "another file": (with_list(AS_JSON, WHEEL[:-1] + b"x"), "not the expected one"),
+    "a longer file": (with_list(AS_JSON, WHEEL + bytes(1 << 22)), "not the expected one"),
+    "a shorter file": (with_list(AS_JSON, WHEEL[:40]), "not the expected one"),
     "no such project": ({}, "answered 404"),
     "no such file": (with_list('{"files": []}'), f"has no {FILE}"),
     "a list that is none": (with_list('{"files": 7}'), f"has no {FILE}"),
     "a list without end": (with_list("x" * (9 << 20)), "too long"),
     "a file of this machine": (
         with_list(json.dumps({"files": [{"filename": FILE, "url": "file:///etc/passwd"}]})),
-        "by http or https",
+        "must start with http",
     ),
 }
 

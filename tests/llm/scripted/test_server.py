@@ -6,6 +6,8 @@ import json
 import threading
 from contextlib import closing
 
+import anthropic
+import openai
 import pytest
 
 from everlong.engine import Failed, Finished, Reply, Request
@@ -122,6 +124,16 @@ def test_a_script_that_raises_is_told_to_who_wrote_it() -> None:
         last = asyncio.run(run(server))
     assert isinstance(last, Failed)
     assert "no more answers in the script" in str(last.error)
+
+
+def test_each_sdk_reaches_it_at_the_address_for_its_client() -> None:
+    with ScriptedServer(lambda asked: Answer(text=f"in {asked.fmt}")) as server:
+        with openai.OpenAI(base_url=server.url, api_key="key") as client:
+            said = client.chat.completions.create(model="m", messages=[{"role": "user", "content": "hi"}])
+        with anthropic.Anthropic(base_url=server.address, api_key="key") as other:
+            answer = other.messages.create(model="m", max_tokens=50, messages=[{"role": "user", "content": "hi"}])
+    assert said.choices[0].message.content == "in openai-chat"
+    assert answer.content[0].model_dump()["text"] == "in anthropic"
 
 
 def test_headers_of_a_refusal_arrive() -> None:

@@ -4,6 +4,7 @@ from everlong.core import (
     Action,
     CallId,
     Edit,
+    Figures,
     Image,
     Message,
     Opaque,
@@ -89,6 +90,7 @@ def full_point(boundary: int) -> Point:
         model="gpt-4o",
         limit=64_000,
         edits=(trimmed, dropped),
+        figures=Figures(messages=9, kept=2, shortened=3, before=120, after=40),
     )
 
 

@@ -147,14 +147,14 @@ def test_an_outcome_without_its_start_is_refused_with_its_batch(
     store: Threads, thread: str, reopen: Reopen, before: tuple[Event, ...], outcome: Event
 ) -> None:
     store.record(thread, before)
-    with pytest.raises(StoreError, match="of this thread"):
+    with pytest.raises(StoreError, match="has no matching"):
         store.record(thread, [event("x"), outcome])
     assert reopen().events(thread) == list(before)
 
 
 def test_a_start_comes_before_its_outcome_in_a_batch(store: Threads, thread: str) -> None:
     start, end = event("a", EventKind.TURN_STARTED), event("b", EventKind.TURN_FINISHED, "a")
-    with pytest.raises(StoreError, match="of this thread"):
+    with pytest.raises(StoreError, match="has no matching"):
         store.record(thread, [end, start])
     store.record(thread, [start, end])
     assert store.events(thread) == [start, end]

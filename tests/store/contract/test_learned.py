@@ -65,7 +65,26 @@ def test_any_text_is_a_key(store: Threads, reopen: Reopen) -> None:
         assert again.counts(key, [key]) == {key: number}
 
 
+def test_several_facts_are_kept_at_once(store: Threads, reopen: Reopen) -> None:
+    store.keep_fact("state", "a", "0")
+    store.keep_facts("state", {})
+    values = {"b": "2", "a": "1", **dict.fromkeys(HOSTILE_TEXTS.values(), "3")}
+    store.keep_facts("state", values)
+    assert reopen().facts("state") == values
+
+
 # Forgetting
+
+
+def test_one_fact_is_dropped_and_no_other(store: Threads, reopen: Reopen) -> None:
+    for kind, key in (("state", "a"), ("state", "b"), ("window", "a")):
+        store.keep_fact(kind, key, "1")
+    store.drop_fact("state", "a")
+    store.drop_fact("state", "a")
+    store.drop_fact("none", "a")
+    again = reopen()
+    assert again.facts("state") == {"b": "1"}
+    assert again.facts("window") == {"a": "1"}
 
 
 def test_facts_that_were_kept_before_a_time_are_dropped(

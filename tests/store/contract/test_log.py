@@ -100,10 +100,10 @@ def test_what_lies_before_the_start_is_the_start(store: Threads, thread: str) ->
 
 
 def test_what_is_recalled_may_stand_before_the_row_that_comes_next(store: Threads, thread: str, reopen: Reopen) -> None:
-    store.append(thread, [user("a"), Recalled(2, user("recalled"))])
+    store.append(thread, [user("a"), point(1), Recalled(3, user("recalled"))])
     store.append(thread, [user("b")])
-    assert [row.entry for row in store.read(thread)] == [user("a"), Recalled(2, user("recalled")), user("b")]
-    assert reopen().open(thread).messages == (user("a"), user("recalled"), user("b"))
+    assert [row.entry for row in store.read(thread)] == [user("a"), point(1), Recalled(3, user("recalled")), user("b")]
+    assert reopen().open(thread).messages == (*point(1).summary, user("recalled"), user("b"))
 
 
 def test_a_long_thread_is_read_in_its_order_and_from_any_place(store: Threads, thread: str) -> None:

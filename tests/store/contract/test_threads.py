@@ -55,6 +55,8 @@ USES: dict[str, Use] = {
     "unfinished": lambda store: store.unfinished("none"),
     "original": lambda store: store.original("none", "0" * 16),
     "search": lambda store: store.search("x", thread="none"),
+    "vectors": lambda store: store.vectors("none", "m"),
+    "keep_vectors": lambda store: store.keep_vectors("none", "m", {0: b"x"}),
 }
 
 
@@ -213,6 +215,8 @@ WHILE_CLOSED: dict[str, Use] = {
     "keep_counts": lambda store: store.keep_counts("v", {"a": 1}),
     "fact": lambda store: store.fact("a", "b"),
     "keep_fact": lambda store: store.keep_fact("a", "b", "{}"),
+    "keep_facts": lambda store: store.keep_facts("a", {"b": "{}"}),
+    "change_fact": lambda store: store.change_fact("a", "b", lambda text: text),
     "facts": lambda store: store.facts("a"),
     **USES,
 }

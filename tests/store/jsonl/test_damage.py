@@ -67,7 +67,7 @@ def test_a_row_whose_bytes_changed_though_the_file_looks_the_same_costs_itself_a
         path.write_bytes(path.read_bytes().replace(SECRET.encode(), b'"' * len(SECRET)))
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert [message.text for message in store.open("t").messages] == ["one", NOTE, "three"]
-        assert store.warnings == ("thread 't', row 1 cannot be read; it is left as it is in the store",)
+        assert store.warnings == ("thread 't', row 1 cannot be read; the stored data is unchanged",)
 
 
 def test_a_pipe_among_the_files_is_passed_over_at_once(tmp_path: Path) -> None:

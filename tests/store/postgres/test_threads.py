@@ -79,13 +79,44 @@ def test_eight_who_open_a_new_database_at_once_all_find_its_tables() -> None:
     assert rows_in(new, "version") == 1
 
 
+def test_a_database_that_is_newer_by_additions_is_used_as_it_is() -> None:
+    new = session_server().new_database()
+    with PostgresThreads(new) as store:
+        store.create("t")
+    with psycopg.connect(new) as connection:
+        connection.execute("CREATE TABLE everlong.later (x integer)")
+        connection.execute("ALTER TABLE everlong.facts ADD COLUMN later integer NOT NULL DEFAULT 7")
+        connection.execute("UPDATE everlong.version SET made = %s", (VERSION + 3,))
+    with PostgresThreads(new) as store:
+        store.append("t", [user("hello")])
+        store.change_fact("k", "a", lambda _: "1")
+        assert store.fact("k", "a") == "1"
+    assert rows_in(new, "later") == 0
+    with psycopg.connect(new) as connection:
+        assert connection.execute("SELECT made FROM everlong.version").fetchall() == [(VERSION + 3,)]
+
+
+def test_programs_of_the_version_before_may_open_it() -> None:
+    """What they ask, and what they want to hear: `number` was all that they knew."""
+    new = session_server().new_database()
+    PostgresThreads(new).close()
+    with psycopg.connect(new) as connection:
+        assert connection.execute("SELECT number FROM everlong.version").fetchall() == [(4,)]
+        connection.execute("ALTER TABLE everlong.version DROP COLUMN made")  # as they make it
+    PostgresThreads(new).close()
+    with psycopg.connect(new) as connection:
+        assert connection.execute("SELECT number, made FROM everlong.version").fetchall() == [(4, VERSION)]
+
+
 def test_a_database_of_a_newer_version_is_refused_and_left_alone() -> None:
     new = session_server().new_database()
     with PostgresThreads(new) as store:
         store.create("t")
     with psycopg.connect(new) as connection:
         connection.execute("UPDATE everlong.version SET number = %s", (VERSION + 1,))
-    with pytest.raises(StoreError, match=f"made by a newer Everlong .*version {VERSION + 1}, this one knows {VERSION}"):
+    with pytest.raises(
+        StoreError, match=f"made by a newer Everlong .*need version {VERSION + 1}, this one knows {VERSION}"
+    ):
         PostgresThreads(new)
     assert rows_in(new, "threads") == 1
 
@@ -103,6 +134,9 @@ def test_a_database_of_the_first_version_gets_times_of_facts_and_uses_of_texts()
     with psycopg.connect(new) as connection:
         connection.execute("ALTER TABLE everlong.facts DROP COLUMN kept")
         connection.execute("DROP TABLE everlong.text_uses")
+        connection.execute("DROP TABLE everlong.vectors")
+        connection.execute("ALTER TABLE everlong.rows DROP COLUMN removed")
+        connection.execute("ALTER TABLE everlong.version DROP COLUMN made")
         connection.execute("UPDATE everlong.version SET number = 1")
     with PostgresThreads(new) as store:
         assert store.drop_facts("window", utc_now() - timedelta(minutes=5)) == 0
@@ -120,11 +154,12 @@ def test_a_removed_thread_leaves_nothing_in_any_table(store: PostgresThreads, ur
         store.append(name, [user("the walrus"), result("1", "line of a log\n" * 500)])
         store.pin(name, 0)
         store.record(name, [Event(id="e", kind=EventKind.USAGE_RECORDED, time=START)])
+        store.keep_vectors(name, "m", {0: b"x"})
     store.branch("one", 2, "three")
     for name in ("one", "three", "two"):
         assert rows_in(url, "texts") == 1
         store.remove(name)
-    for table in ("threads", "rows", "texts", "text_uses", "refs", "terms", "pins", "events"):
+    for table in ("threads", "rows", "texts", "text_uses", "refs", "terms", "pins", "events", "vectors"):
         assert rows_in(url, table) == 0, table
 
 
@@ -176,7 +211,7 @@ def test_readers_do_not_wait_behind_a_writer(url: str) -> None:
             writer, "t", {"third": prepare(user("not committed yet"))}, None, lambda _changed: utc_now()
         )  # holds the thread's lock
         assert {name: read(store) for name, read in READS.items()} == before
-        with pytest.raises(StoreBusy, match="another writer holds the thread"):
+        with pytest.raises(StoreBusy, match="another writer has held the thread"):
             store.append("t", [user("a second writer waits")])
         writer.rollback()
 
@@ -321,7 +356,7 @@ def test_a_repeated_creation_finds_its_own_thread(store: PostgresThreads) -> Non
     made, is_new = database.run(lambda link: create(link, new, call))
     assert is_new
     assert database.run(lambda link: create(link, new, call)) == (made, False)
-    with pytest.raises(ThreadExists, match="there is a thread 't' already"):
+    with pytest.raises(ThreadExists, match="thread 't' already exists"):
         database.run(lambda link: create(link, new, other))
 
 

@@ -66,7 +66,7 @@ def test_a_damaged_row_costs_itself_alone(
         assert [read[at] for at in (0, 2, 3)] == ["one", LARGE.text, "four"]
         assert read[1] in (NOTE, SECRET), "a name or a time that is lost costs no text"
         assert [message.text for message in store.open("t").messages] == read
-        assert store.warnings == ("thread 't', row 1 cannot be read; it is left as it is in the store",)
+        assert store.warnings == ("thread 't', row 1 cannot be read; the stored data is unchanged",)
         assert caplog.messages == list(store.warnings)
         store.append("t", [user("five")])
         store.remove("t")
@@ -107,7 +107,7 @@ def test_a_thread_whose_own_row_is_damaged_does_not_hide_the_others(path: Path) 
     do(path, "UPDATE threads SET created = ? WHERE name = 't'", SECRET)
     with open_store(str(path)) as store:
         assert [thread.id for thread in store.threads()] == ["other"]
-        assert store.warnings == ("thread number 1 cannot be read; it is left as it is in the store",)
+        assert store.warnings == ("thread number 1 cannot be read; the stored data is unchanged",)
         with pytest.raises(StoreError, match="thread 't' cannot be read"):
             store.thread("t")
 

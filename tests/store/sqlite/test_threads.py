@@ -250,6 +250,10 @@ def make_first_version(path: Path) -> None:
         DROP TABLE facts;
         ALTER TABLE first_facts RENAME TO facts;
         DROP TABLE text_uses;
+        DROP TABLE erasing;
+        DROP TABLE vectors;
+        DROP INDEX log_removed;
+        ALTER TABLE log DROP COLUMN removed;
         PRAGMA user_version = 1;
     """)
     db.close()
@@ -262,12 +266,14 @@ def test_a_removed_thread_leaves_nothing_in_any_table(path: Path) -> None:
             store.append(name, [user("the walrus"), result("1", LARGE), Point(boundary=1, summary=(user(LARGE),))])
             store.pin(name, 0)
             store.record(name, [Event(id="e", kind=EventKind.USAGE_RECORDED, time=utc_now())])
+            store.keep_vectors(name, "m", {0: b"x"})
         store.branch("a", 2, "c")
         for name in ("a", "c", "b"):
             assert query(path, "SELECT count(*) FROM texts") == [(1,)]
             store.remove(name)
             query(path, "INSERT INTO words (words) VALUES ('integrity-check')")
-    for table in ("owners", "threads", "log", "bodies", "texts", "text_uses", "refs", "pins", "events", "words"):
+    tables = ("owners", "threads", "log", "bodies", "texts", "text_uses", "refs", "pins", "events", "words", "vectors")
+    for table in tables:
         assert query(path, f"SELECT count(*) FROM {table}") == [(0,)], table
     query(path, "CREATE VIRTUAL TABLE terms USING fts5vocab (words, row)")
     assert query(path, "SELECT * FROM terms") == []

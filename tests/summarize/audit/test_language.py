@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from everlong.summarize.audit.language import UNTOLD, detected, differs, spoken
+from everlong.summarize.audit.language import UNKNOWN_LATIN, detected, differs, spoken
 from everlong.summarize.text import clipped, counted_words, sentences_of, within_words
 
 
@@ -81,10 +81,10 @@ def test_a_cut_ends_with_a_sentence_where_one_fits() -> None:
 
 LATIN = {
     "twice as many words of one language": ("the of uno dos tres el", "en"),
-    "not quite twice": ("the of is uno el los", UNTOLD),
-    "as many of both": ("the of uno tres el los", UNTOLD),
+    "not quite twice": ("the of is uno el los", UNKNOWN_LATIN),
+    "as many of both": ("the of uno tres el los", UNKNOWN_LATIN),
     "two words, none of another": ("the of uno dos tres quatro", "en"),
-    "one word, none of another": ("the uno dos tres quatro cinco", UNTOLD),
+    "one word, none of another": ("the uno dos tres quatro cinco", UNKNOWN_LATIN),
 }
 
 

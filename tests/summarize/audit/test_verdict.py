@@ -252,7 +252,7 @@ FORBIDDEN = {
     ),
     "something else": (
         Summary(context="Penguins huddle against antarctic storms while orcas patrol beneath frozen glaciers nearby."),
-        "something else",
+        "something other",
     ),
     "many inventions": (
         Summary(context=GOOD["en"], done=tuple(f"Changed ghost_{number}.py at last." for number in range(6))),
@@ -334,7 +334,7 @@ def test_a_summary_may_be_exactly_as_long_as_the_limit() -> None:
     summary = Summary(context=GOOD["en"])
     size = COUNTER.text(summary.context)
     assert audit(summary, limit=size)[2] == ()
-    assert audit(summary, limit=size - 1)[2] == (f"{size} tokens long, {size - 1} are the limit",)
+    assert audit(summary, limit=size - 1)[2] == (f"{size} tokens long; the limit is {size - 1}",)
 
 
 def test_a_summary_must_be_shorter_than_what_it_replaces() -> None:

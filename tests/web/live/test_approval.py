@@ -119,7 +119,7 @@ def test_a_command_that_ends_out_of_sight_is_refused_and_not_cut(tmp_path: Path)
         events = page.say(page.thread(), "list it")
         assert "ask" not in [event["type"] for event in events]
         refused = next(event for event in events if event["type"] == "refused")
-        assert refused["reason"].startswith("shell was not allowed: it is too long to be shown")
+        assert refused["reason"].startswith("shell was not allowed: it is too long to show")
     assert not (tmp_path / "made.txt").exists()
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from everlong.web.live.hub import CHANNELS, KEPT, WAITING, Hub
+from everlong.web.live.hub import CHANNELS, KEPT, WAITING, Hub, Wanted
 from tests.web.running import Stream, an_app
 
 
@@ -33,7 +33,7 @@ def test_what_is_kept_is_bounded() -> None:
 def test_a_reader_that_does_not_read_is_let_go_and_the_others_are_not() -> None:
     async def run() -> tuple[int, bool]:
         hub = Hub()
-        slow, quick = hub.listen("t", "", lambda _: []), hub.listen("t", "", lambda _: [])
+        slow, quick = hub.listen([Wanted(thread="t")]), hub.listen([Wanted(thread="t")])
         await anext(slow)
         await anext(quick)
         heard = 0
@@ -51,7 +51,7 @@ def test_a_reader_that_does_not_read_is_let_go_and_the_others_are_not() -> None:
 def test_closing_ends_every_stream() -> None:
     async def run() -> list[str]:
         hub = Hub()
-        stream = hub.listen("t", "", lambda behind: [{"type": "running", "running": behind}])
+        stream = hub.listen([Wanted(thread="t", hello=lambda behind: [{"type": "running", "running": behind}])])
         first = await anext(stream)
         hub.close()
         return [first, *[text async for text in stream]]

@@ -65,7 +65,7 @@ UNUSABLE: dict[str, tuple[dict[str, Any], int]] = {
     "blank": ({"text": " \n"}, 400),
     "a number": ({"text": 7}, 400),
     "images no list": ({"text": "a", "images": "x"}, 400),
-    "an image that is no object": ({"text": "a", "images": ["x"]}, 400),
+    "an image that is not an object": ({"text": "a", "images": ["x"]}, 400),
     "svg": ({"text": "a", "images": [{"media_type": "image/svg+xml", "data": PNG}]}, 415),
     "not what it says": ({"text": "a", "images": [{"media_type": "image/jpeg", "data": PNG}]}, 415),
     "no base64": ({"text": "a", "images": [{"media_type": "image/png", "data": "%%"}]}, 400),
@@ -174,33 +174,13 @@ def test_a_failure_is_told_and_retry_does_not_say_it_again() -> None:
         thread = page.thread()
         events = page.say(thread, "hello?")
         failed = next(event for event in events if event["type"] == "failed")
-        assert failed["retry"]
-        assert "not today" in failed["message"]
-        assert "given-key" not in failed["message"]
+        failure = failed["failure"]
+        assert (failure["kind"], failure["model"], failure["source"]) == ("rejected", "scripted", "main")
+        assert "retry" in failure["actions"]
+        assert "not today" in failure["details"]
+        assert "given-key" not in json.dumps(failure)
         with page.listen(thread) as late:
             late.until("failed")
             page.do("POST", f"/everlong/api/threads/{thread}/retry")
             late.until("ended")
         assert [row["text"] for row in page.rows(thread)][1:] == ["hello?", "now it works"]
-
-
-def test_regenerate_answers_on_a_branch_and_changes_nothing() -> None:
-    with an_app(in_turn([Answer(text="first answer"), Answer(text="second answer")])) as (
-        app,
-        _,
-    ):
-        page = app.page()
-        thread = page.thread()
-        page.say(thread, "tell me")
-        before = page.rows(thread)
-        with page.listen(thread) as stream:
-            branch = page.do("POST", f"/everlong/api/threads/{thread}/regenerate")
-            moved = stream.until("moved")[-1]
-        assert moved["thread"] == branch["id"]
-        assert (branch["branch_of"], branch["title"]) == (thread, "A talk")
-        with page.listen(branch["id"]) as stream:
-            stream.wait(lambda event: event["type"] == "running" and not event["running"])
-        told = [row["text"] for row in page.rows(branch["id"])]
-        assert told[1:] == ["tell me", "second answer"]
-        assert page.rows(thread) == before
-        assert page.get(f"/everlong/api/threads/{thread}")["archived"]

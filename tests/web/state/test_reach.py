@@ -127,10 +127,14 @@ def test_nobody_learns_what_listens_where() -> None:
         page = app.page()
         site = stack.enter_context(Site())
         site.answers = {
-            "/html/models": ({"content-type": "text/html"}, "<h1>Intranet</h1>"),
-            "/object/models": (json, '{"secret": 1}'),
-            "/text/models": (json, '"ami-id"'),
-            "/broken/models": (json, "{"),
+            path + end: answer
+            for end in ("/models", "/v1/models")  # an address without a version is tried with it
+            for path, answer in {
+                "/html": ({"content-type": "text/html"}, "<h1>Intranet</h1>"),
+                "/object": (json, '{"secret": 1}'),
+                "/text": (json, '"ami-id"'),
+                "/broken": (json, "{"),
+            }.items()
         }
         at = f"http://127.0.0.1:{site.port}"
         places = {

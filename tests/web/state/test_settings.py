@@ -26,6 +26,8 @@ WRONG: dict[str, dict[str, Any]] = {
     "a mode that sends too much": {"mode": "off"},
     "a share above one": {"recall_share": 2},
     "a model of nobody": {"summary_model": "nobody/none"},
+    "code of the server": {"semantic": "os:system"},
+    "files of the server": {"semantic": "/etc"},
 }
 
 

@@ -8,12 +8,9 @@ from typing import Any
 
 import pytest
 
-from everlong.errors import InputError
 from everlong.llm import Endpoint, ScriptedServer, Window
-from everlong.store import MemoryThreads
-from everlong.web.app import Setup
 from everlong.web.state.sources import Source, Sources, environment_sources, sources_file
-from tests.web.running import RunningApp, an_app
+from tests.web.running import an_app
 
 KEY = "sk-very-secret-0123456789"
 
@@ -141,32 +138,3 @@ def test_a_source_of_the_server_counts_before_one_that_was_added(tmp_path: Path)
     sources.add(added)
     both = Sources((given,), tmp_path / "sources.json")
     assert [source.endpoint.url for source in both.all] == ["http://127.0.0.1:7/v1"]
-
-
-def test_the_model_of_this_machine_is_started_once_when_it_is_chosen() -> None:
-    with ScriptedServer(models=("local",)) as server:
-        begun: list[int] = []
-
-        def start() -> Source:
-            begun.append(1)
-            return Source(name="local", endpoint=Endpoint(url=server.url), models=("local",), local=True)
-
-        with RunningApp(Setup(threads=MemoryThreads(), start_local=start)) as app:
-            page = app.page()
-            assert page.get("/everlong/api/state")["first_run"]
-            for _ in range(2):
-                told = page.do("POST", "/everlong/api/sources", {"name": "local", "url": "local"})
-                assert (told["name"], told["has_key"], told["added"]) == ("local", False, False)
-            state = page.get("/everlong/api/state")
-            assert (state["first_run"], state["default_model"]) == (False, "local/local")
-            assert len(begun) == 1
-
-
-def test_a_model_that_does_not_start_is_told_and_nothing_is_added() -> None:
-    def start() -> Source:
-        raise InputError("a local model needs one more package")
-
-    with RunningApp(Setup(threads=MemoryThreads(), start_local=start)) as app:
-        status, told = app.page().ask("POST", "/everlong/api/sources", {"name": "local", "url": "local"})
-        assert (status, told["error"]["message"]) == (502, "a local model needs one more package")
-        assert app.page().get("/everlong/api/state")["first_run"]

@@ -148,7 +148,7 @@ def test_a_whole_answer_is_told_which_part_of_it_is_the_message() -> None:
     whole = ChatCompletion.model_validate(
         {"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": []}
     )
-    with pytest.raises(InputError, match=r"give its \.choices\[0\]\.message"):
+    with pytest.raises(InputError, match=r"pass its \.choices\[0\]\.message"):
         fit([QUESTION, whole])
 
 

@@ -9,12 +9,14 @@ from everlong.errors import (
     ContextOverflow,
     MalformedHistory,
     MediaRefused,
+    ParameterRefused,
     ProviderError,
     RateLimited,
     ReplyLimitExceeded,
 )
 from everlong.wire.refusals import Kind, as_error, classify
 from everlong.wire.refusals.error_text import HEAD, TAIL
+from everlong.wire.refusals.signs import PARAMETER_SIGNS, RefusalSign
 
 ANTHROPIC_BODY = {
     "type": "error",
@@ -265,6 +267,7 @@ def test_only_the_head_and_the_tail_of_a_text_are_read() -> None:
         pytest.param("`max_tokens` must be at most 4096", ReplyLimitExceeded, id="reply"),
         pytest.param("Unexpected role 'user' after role 'tool'", MalformedHistory, id="shape"),
         pytest.param("Too many images in request. Max is 500.", MediaRefused, id="pictures"),
+        pytest.param("`temperature` is deprecated for this model.", ParameterRefused, id="parameter"),
         pytest.param("429 Too Many Requests", RateLimited, id="rate"),
         pytest.param("Incorrect API key provided", ProviderError, id="anything else"),
     ],
@@ -274,6 +277,13 @@ def test_each_kind_has_its_exception(text: str, expected: type[ProviderError]) -
     assert type(error) is expected
     assert str(error) == text
     assert error.status == 400
+
+
+@pytest.mark.parametrize("sign", PARAMETER_SIGNS, ids=lambda sign: sign.sample[:40])
+def test_the_parameter_that_was_refused_is_named(sign: RefusalSign) -> None:
+    error = as_error(classify({"error": {"message": sign.sample}}, status=400))
+    assert isinstance(error, ParameterRefused)
+    assert error.parameter == sign.parameter
 
 
 def test_the_exception_carries_the_figures() -> None:

@@ -7,9 +7,9 @@ from everlong.wire.refusals import Kind, classify
 from everlong.wire.refusals.error_text import read_error
 from everlong.wire.refusals.overflow import SIGNS, OverflowSign, believable, overflow_in
 from everlong.wire.refusals.shape_signs import SHAPE_SIGNS
-from everlong.wire.refusals.signs import REPLY_SIGNS, SIZE_SIGNS, VETO_SIGNS, RefusalSign
+from everlong.wire.refusals.signs import PARAMETER_SIGNS, REPLY_SIGNS, SIZE_SIGNS, VETO_SIGNS, RefusalSign
 
-OTHER_SIGNS = (*SHAPE_SIGNS, *REPLY_SIGNS, *SIZE_SIGNS, *VETO_SIGNS)
+OTHER_SIGNS = (*SHAPE_SIGNS, *REPLY_SIGNS, *PARAMETER_SIGNS, *SIZE_SIGNS, *VETO_SIGNS)
 
 
 def _named(sign: OverflowSign | RefusalSign) -> str:

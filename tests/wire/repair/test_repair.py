@@ -94,52 +94,52 @@ CASES = [
         "a second result: the first stays",
         (user("u"), calls("a"), result("a", "one"), result("a", "two")),
         (user("u"), calls("a"), result("a", "one")),
-        ((3, "call a has a result already"),),
+        ((3, "call a already has a result"),),
     ),
     Case(
         "a result that comes after the note that it is missing",
         (user("u"), calls("a"), missing("a"), user("v"), result("a", "late")),
         (user("u"), calls("a"), result("a", "late"), user("v")),
-        ((2, "call a has a result now"), (4, "results stand right after their calls now")),
+        ((2, "call a now has a result"), (4, "results now follow their calls directly")),
     ),
     Case(
         "words between call and result",
         (user("u"), calls("a"), user("wait"), system("s"), result("a"), assistant("x")),
         (user("u"), calls("a"), result("a"), user("wait"), system("s"), assistant("x")),
-        ((4, "results stand right after their calls now"),),
+        ((4, "results now follow their calls directly"),),
     ),
     Case(
         "each result goes to its own call",
         (user("u"), calls("a"), calls("b"), said(Role.TOOL, *result("b").parts, *result("a").parts)),
         (user("u"), calls("a"), result("a"), calls("b"), result("b")),
-        ((3, "results stand right after their calls now"),),
+        ((3, "results now follow their calls directly"),),
     ),
     Case(
         "an id twice in one message",
         (user("u"), calls("0", "0"), result("0", "one"), result("0", "two")),
         (user("u"), calls("0", "0_2"), result("0", "one"), result("0_2", "two")),
-        ((1, "call id '0' is sent as '0_2'"), (3, "result '0' has the id and the name of its call now")),
+        ((1, "call id '0' is sent as '0_2'"), (3, "result '0' now has the id and the name of its call")),
     ),
     Case(
         "what the user said beside a result that goes",
         (user("u"), said(Role.TOOL, *result("a").parts, Text("and this"))),
         (user("u"), user("and this")),
-        ((1, "result a answers no call"), (1, "what the user said beside results stands after all of them")),
+        ((1, "result a answers no call"), (1, "user text next to results now follows all of them")),
     ),
     Case(
         "words beside a result that is not the last",
         (user("u"), calls("a", "b"), said(Role.TOOL, *result("a").parts, Text("and this"))),
         (user("u"), calls("a", "b"), result("a"), missing("b"), user("and this")),
-        ((1, "call b had no result"), (2, "what the user said beside results stands after all of them")),
+        ((1, "call b had no result"), (2, "user text next to results now follows all of them")),
     ),
     Case(
         "empty messages",
         (user("u"), assistant(""), user(" \n"), said(Role.ASSISTANT), user("v")),
         (user("u"), user("v")),
         (
-            (1, "the assistant message says nothing"),
-            (2, "the user message says nothing"),
-            (3, "the assistant message says nothing"),
+            (1, "the assistant message is empty"),
+            (2, "the user message is empty"),
+            (3, "the assistant message is empty"),
         ),
         own=True,
     ),
@@ -147,7 +147,7 @@ CASES = [
         "an empty result",
         (user("u"), calls("a"), said(Role.TOOL, ToolResult(CallId("a"), (Text(" "),)))),
         (user("u"), calls("a"), result("a", NO_OUTPUT)),
-        ((2, "a result says nothing"),),
+        ((2, "a result is empty"),),
     ),
     Case(
         "arguments that were cut",
@@ -171,33 +171,33 @@ CASES = [
         "results in the user's message, a call in the system's",
         (system("s"), user("u"), calls("a"), said(Role.USER, Text("v"), *result("a").parts)),
         (system("s"), user("u"), calls("a"), said(Role.TOOL, *result("a").parts, Text("v"))),
-        ((3, "parts stood where they cannot be sent"),),
+        ((3, "parts were in a place where they cannot be sent"),),
     ),
     Case(
         "a result in the assistant's message",
         (user("u"), said(Role.ASSISTANT, *calls("a").parts, *result("a").parts)),
         (user("u"), calls("a"), result("a")),
-        ((1, "parts stood where they cannot be sent"),),
+        ((1, "parts were in a place where they cannot be sent"),),
     ),
     Case(
         "ids that come again",
         (user("u"), calls("0"), result("0"), calls("0"), result("0")),
         (user("u"), calls("0"), result("0"), calls("0_2"), result("0_2")),
-        ((3, "call id '0' is sent as '0_2'"), (4, "result '0' has the id and the name of its call now")),
+        ((3, "call id '0' is sent as '0_2'"), (4, "result '0' now has the id and the name of its call")),
         fmt="openai-responses",
     ),
     Case(
         "white space at the very end",
         (user("u"), assistant("x \n")),
         (user("u"), assistant("x")),
-        ((1, "the last words of the assistant must not end in white space"),),
+        ((1, "the last assistant message must not end in white space"),),
         fmt="anthropic",
     ),
     Case(
         "a result under another name",
         (user("u"), calls("a"), result("a", name="cat")),
         (user("u"), calls("a"), result("a", name="read_file")),
-        ((2, "result 'a' has the id and the name of its call now"),),
+        ((2, "result 'a' now has the id and the name of its call"),),
         fmt="gemini",
         own=True,
     ),
@@ -274,7 +274,7 @@ def test_ids_and_names_that_anthropic_refuses_change_in_call_and_result_alike() 
 def test_a_picture_of_the_assistant_becomes_a_note() -> None:
     history = (user("u"), said(Role.ASSISTANT, Text("look"), PNG, origin="anthropic"), user("v"))
     (edit,) = repair_history(history, "anthropic").edits
-    assert edit.reason == "a picture cannot be shown by assistant"
+    assert edit.reason == "images are not allowed in messages from assistant"
     assert repair_history(history, "anthropic").messages[1].text == "look\n[image not shown: image/png]"
 
 
@@ -375,7 +375,7 @@ def test_the_last_resort_says_it_plainly() -> None:
     blob = Opaque("hologram", f'{{"hologram":{"[" * 200}{"]" * 200}}}')
     repaired = repair_history((said(Role.USER, Text("u"), blob, origin="gemini"),), "gemini")
     assert repaired.messages == (user("u"),)
-    assert [edit.reason for edit in repaired.edits] == ["sent without what only its own format knows"]
+    assert [edit.reason for edit in repaired.edits] == ["sent without fields that only its own format has"]
 
 
 def test_thinking_that_cannot_be_written_goes_whole() -> None:

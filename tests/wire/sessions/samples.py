@@ -4,7 +4,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from everlong.core import JsonObject
-from everlong.wire.sessions import claude_code, codex, nanobot, pi
+from everlong.wire.sessions.agents import claude_code, codex, nanobot, pi
 
 TIME = "2026-03-01T09:00:00.000Z"
 
@@ -359,4 +359,166 @@ CHATBOX: JsonObject = {
     "threads": [{"id": "t1", "name": "before", "messages": [chatbox_text("o1", "user", "earlier")], "createdAt": 1}],
     "compactionPoints": [{"summaryMessageId": "m6", "boundaryMessageId": "m4", "createdAt": 5}],
     "messageForksHash": {"m1": {"position": 0, "lists": [], "createdAt": 1}},
+}
+
+
+# --- trees: ChatGPT, Open WebUI, LibreChat -------------------------------------------------------
+
+
+def chatgpt_node(
+    name: str, parent: str | None, children: list[str], role: str, content: JsonObject, **more: object
+) -> JsonObject:
+    message: JsonObject = {
+        "id": name,
+        "author": {"role": role, "name": more.pop("tool", None), "metadata": {}},
+        "create_time": 1_772_355_600.5,
+        "content": content,
+        "status": "finished_successfully",
+        "recipient": more.pop("recipient", "all"),
+        "metadata": {"model_slug": "gpt-x"} if role == "assistant" else {},
+        **more,
+    }
+    return {"id": name, "message": message, "parent": parent, "children": children}
+
+
+def chatgpt_words(*parts: object) -> JsonObject:
+    return {"content_type": "text", "parts": list(parts)}
+
+
+CHATGPT: JsonObject = {
+    "id": "conversation-1",
+    "conversation_id": "conversation-1",
+    "title": "Seven boats",
+    "create_time": 1_772_355_600.0,
+    "update_time": 1_772_355_700.0,
+    "is_archived": False,
+    "current_node": "g8",
+    "mapping": {
+        "g0": {"id": "g0", "message": None, "parent": None, "children": ["g1"]},
+        "g1": chatgpt_node("g1", "g0", ["g2"], "system", chatgpt_words("")),
+        "g2": chatgpt_node("g2", "g1", ["g3", "g9"], "user", chatgpt_words("How many boats?")),
+        "g3": chatgpt_node(
+            "g3",
+            "g2",
+            ["g4"],
+            "assistant",
+            {"content_type": "thoughts", "thoughts": [{"summary": "Count", "content": "I count them."}]},
+        ),
+        "g4": chatgpt_node(
+            "g4", "g3", ["g5"], "assistant", {"content_type": "code", "text": "len(boats)"}, recipient="python"
+        ),
+        "g5": chatgpt_node(
+            "g5", "g4", ["g6"], "tool", {"content_type": "execution_output", "text": "7"}, tool="python"
+        ),
+        "g6": chatgpt_node("g6", "g5", ["g7"], "assistant", chatgpt_words("Seven.")),
+        "g7": chatgpt_node(
+            "g7",
+            "g6",
+            ["g8"],
+            "user",
+            {"content_type": "multimodal_text", "parts": [{"asset_pointer": "file-1"}, "And this one?"]},
+        ),
+        "g8": chatgpt_node("g8", "g7", [], "assistant", chatgpt_words("Eight.")),
+        "g9": chatgpt_node("g9", "g2", [], "assistant", chatgpt_words("About ten.")),
+    },
+}
+
+OPEN_WEBUI: JsonObject = {
+    "id": "chat-1",
+    "user_id": "u",
+    "title": "Seven boats",
+    "created_at": 1_772_355_600,
+    "updated_at": 1_772_355_700,
+    "archived": True,
+    "chat": {
+        "title": "Seven boats",
+        "models": ["llama-x"],
+        "history": {
+            "currentId": "o3",
+            "messages": {
+                "o1": {
+                    "id": "o1",
+                    "parentId": None,
+                    "childrenIds": ["o2", "o3"],
+                    "role": "user",
+                    "content": "How many boats?",
+                    "timestamp": 1_772_355_600,
+                    "files": [{"type": "image", "url": "data:image/png;base64,iVBORw0KGgo="}],
+                },
+                "o2": {"id": "o2", "parentId": "o1", "childrenIds": [], "role": "assistant", "content": "About ten."},
+                "o3": {"id": "o3", "parentId": "o1", "childrenIds": [], "role": "assistant", "content": "Seven."},
+            },
+        },
+    },
+}
+
+LIBRECHAT: JsonObject = {
+    "conversationId": "libre-1",
+    "title": "Seven boats",
+    "endpoint": "openAI",
+    "options": {"model": "gpt-x"},
+    "recursive": False,
+    "messages": [
+        {
+            "messageId": "l1",
+            "parentMessageId": "00000000-0000-0000-0000-000000000000",
+            "isCreatedByUser": True,
+            "sender": "User",
+            "text": "How many boats?",
+            "createdAt": TIME,
+        },
+        {
+            "messageId": "l2",
+            "parentMessageId": "l1",
+            "isCreatedByUser": False,
+            "sender": "GPT",
+            "text": "About ten.",
+            "createdAt": TIME,
+        },
+        {
+            "messageId": "l3",
+            "parentMessageId": "l1",
+            "isCreatedByUser": False,
+            "sender": "GPT",
+            "text": "",
+            "createdAt": TIME,
+            "content": [
+                {"type": "think", "think": "Count."},
+                {
+                    "type": "tool_call",
+                    "tool_call": {"id": "t1", "name": "count", "args": "{}", "output": "7"},
+                },
+                {"type": "text", "text": {"value": "Seven."}},
+            ],
+        },
+    ],
+}
+
+EVERLONG: JsonObject = {
+    "everlong": "thread",
+    "version": 1,
+    "id": "app-1",
+    "title": "Seven boats",
+    "created": TIME,
+    "updated": TIME,
+    "archived": False,
+    "settings": {},
+    "metadata": {},
+    "pins": [{"order": 0, "text": ""}],
+    "rows": [
+        {
+            "id": "r0",
+            "time": TIME,
+            "kind": "message",
+            "entry": {"role": "user", "parts": [{"type": "text", "text": "How many boats?"}]},
+        },
+        {
+            "id": "r1",
+            "time": TIME,
+            "kind": "message",
+            "entry": {"role": "assistant", "parts": [{"type": "text", "text": "Seven."}]},
+        },
+        {"id": "r2", "time": TIME, "kind": "point", "entry": {"boundary": 1, "summary": [], "reason": "summary"}},
+        {"id": "r3", "time": TIME, "kind": "withdrawal", "entry": {"point": 2}},
+    ],
 }

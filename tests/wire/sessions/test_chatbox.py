@@ -6,7 +6,7 @@ import pytest
 
 from everlong.core import JsonObject, Text
 from everlong.errors import WireError
-from everlong.wire.sessions import chatbox
+from everlong.wire.sessions.chats import chatbox
 from tests.core.build import assistant, calls, result, system, user
 from tests.wire.sessions.reading import outline, said
 from tests.wire.sessions.samples import CHATBOX, CHATBOX_RUN, chatbox_text

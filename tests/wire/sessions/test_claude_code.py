@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from everlong.core import JsonObject, Reasoning, Text
-from everlong.wire.sessions import claude_code
+from everlong.wire.sessions.agents import claude_code
 from tests.core.build import assistant, calls, result, system, user
 from tests.wire.sessions.reading import outline, read, said, written
 from tests.wire.sessions.samples import (

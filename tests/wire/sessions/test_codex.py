@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from everlong.core import JsonObject, Reasoning, Text
-from everlong.wire.sessions import codex
+from everlong.wire.sessions.agents import codex
 from tests.core.build import assistant, calls, result, system, user
 from tests.wire.sessions.reading import outline, read, said, written
 from tests.wire.sessions.samples import CODEX, CODEX_ITEMS, CODEX_OLD, codex_line, codex_message

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from everlong.core import JsonObject, Text
-from everlong.wire.sessions import nanobot
+from everlong.wire.sessions.agents import nanobot
 from tests.core.build import assistant, calls, result, system, user
 from tests.wire.sessions.reading import outline, read, said, written
 from tests.wire.sessions.samples import NANOBOT, NANOBOT_NEWER

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from everlong.core import Image, JsonObject, Message, Role, Text
-from everlong.wire.sessions import pi
+from everlong.wire.sessions.agents import pi
 from tests.core.build import assistant, calls, result, system, user
 from tests.wire.sessions.reading import outline, read, said, written
 from tests.wire.sessions.samples import PI_1, PI_2, PI_3, TIME, pi_call, pi_entry, pi_result, pi_said, pi_user

@@ -7,7 +7,8 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.core import Json, JsonObject, Message
 from everlong.wire.document import Aside
-from everlong.wire.sessions import chatbox, claude_code, codex, nanobot, pi
+from everlong.wire.sessions.agents import claude_code, codex, nanobot, pi
+from everlong.wire.sessions.chats import chatbox
 from everlong.wire.sessions.records import records_of
 from tests.wire.sessions.reading import read, written
 from tests.wire.sessions.samples import CHATBOX, LINE_SESSIONS, TIME, Sample, claude_line, codex_line, pi_entry

@@ -1,1 +1,1 @@
-"""Who decides whether a tool may act: actions and answers, patterns and their files, and what a person is shown."""
+"""Decide whether a tool may act: actions and answers, patterns and their files, and what a person is shown."""

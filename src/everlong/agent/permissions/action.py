@@ -1,6 +1,6 @@
-"""An action: what a tool is about to do, in the form in which a person is asked and a pattern is matched.
+"""An action: what a tool is about to do, as a person sees it and patterns match it.
 
-Tools describe their actions, `Permissions` decides about them, and terminal, app and programs only ask and answer.
+Tools describe their actions, and `Permissions` decides about them. The terminal, the app and programs only ask.
 """
 
 from collections.abc import Awaitable, Callable
@@ -16,7 +16,7 @@ ActionKind: TypeAlias = Literal["file", "command", "network", "tool"]
 
 
 class Answer(StrEnum):
-    """What a person says to an action."""
+    """A person's answer to an action."""
 
     NO = "no"
     #: This action. A file that was changed once may be changed again in the same thread.
@@ -29,10 +29,10 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What a tool is about to do. Whoever is asked gets it with nothing hidden: see `visible`.
+    """What a tool is about to do, shown in full to the person who is asked: see `visible`.
 
     `subject` is what patterns are matched with: a path in the workspace, a command, a host, the name of a tool.
-    `details` is the whole of it: a unified diff, the command, the address, the arguments.
+    `details` is the complete action: a unified diff, the command, the address, the arguments.
     """
 
     tool: str
@@ -41,12 +41,12 @@ class Action:
     details: str
     #: What else is worth knowing: where a command runs, what a server says about its tool.
     hint: str = ""
-    #: Of a file: where it really is, and the digest of what stands there ("" if it is new).
+    #: For a file: its real path, and the digest of its content ("" if it is new).
     path: Path | None = None
     basis: str = ""
 
-    # Filled in for whoever is asked:
-    #: The person's thread, also where a sub-agent acts.
+    # Filled in for the person who is asked:
+    #: The person's thread, even if a sub-agent acts.
     thread: str = ""
     #: What ALWAYS would cover; "" if it cannot be said in one line.
     pattern: str = ""

@@ -1,7 +1,7 @@
 """Patterns: which actions are allowed or denied without a question. `write:src/**`, `shell:git status`, `fetch:HOST`.
 
-A pattern is a kind, and behind a colon what it covers; a kind alone covers all of it. A shell pattern that ends with
-" *" covers one simple command that begins with its words, and never a second one behind `;`, `|`, `$(` or a line end.
+A pattern is a kind and, after a colon, what it covers; a kind alone covers all its actions. A shell pattern that ends
+with " *" covers one simple command that begins with its words, never a second one after `;`, `|`, `$(` or a line end.
 """
 
 import re
@@ -17,15 +17,15 @@ from everlong.errors import InputError
 
 __all__ = ["Pattern", "kind_pattern", "pattern_for", "simple_words"]
 
-#: How the kinds are called in patterns.
+#: The names of the kinds in patterns.
 KINDS: Mapping[str, ActionKind] = {"write": "file", "shell": "command", "fetch": "network", "tool": "tool"}
 NAMES: Mapping[ActionKind, str] = {kind: name for name, kind in KINDS.items()}
 LONGEST = 200  # characters of a pattern that is offered
 BLANK = " \t\n"  # what a shell ignores around a command
 ANY_MORE = " *"
-#: The words of one simple command: quoted text without expansions, and characters that no shell gives a meaning.
+#: The words of one simple command: quoted text without expansions, and characters without a meaning to any shell.
 WORD = re.compile(r"""(?:'[^'\x00-\x1f]*'|"[^"\\$`!\x00-\x1f]*"|[^\s'"\\$`!;&|<>(){}#\x00-\x1f\x7f])+""")
-#: Where one command of several ends, or one begins inside another.
+#: Where a command ends and the next begins, or one begins inside another.
 BETWEEN = re.compile(r"[;&|\n\r(){}<>`]|\$\(")
 
 
@@ -44,13 +44,13 @@ class Pattern:
         kind, what = KINDS.get(name.strip()), what.strip()
         if kind is None or (colon and not what):
             shown = ", ".join(f"{each}:…" for each in KINDS)
-            raise InputError(f"{text[:80]!r} is no pattern: write one of {shown}, or a kind alone for all of it")
+            raise InputError(f"{text[:80]!r} is not a pattern: use one of {shown}, or a kind alone to match all of it")
         if kind == "command" and what.endswith(ANY_MORE) and simple_words(what.removesuffix(ANY_MORE)) is None:
-            raise InputError(f"{text[:80]!r}: before * a pattern has the first words of one simple command")
+            raise InputError(f"{text[:80]!r}: before *, write the first words of one simple command")
         return cls(text.strip(), kind, what)
 
     def allows(self, action: Action) -> bool:
-        """Whether the action, whole, is covered."""
+        """Return whether the pattern covers the whole action."""
         if action.kind != self.kind:
             return False
         if not self.what:
@@ -66,7 +66,7 @@ class Pattern:
                 return bool(_path_expression(self.what).fullmatch(action.subject))
 
     def denies(self, action: Action) -> bool:
-        """Whether the action, or a command that is a part of it, is covered."""
+        """Return whether the pattern covers the action, or a command that is part of it."""
         if self.allows(action):
             return True
         return action.kind == self.kind == "command" and any(map(self._covers_part, _parts(action.subject)))
@@ -83,7 +83,7 @@ class Pattern:
         return words is not None and self._begins(words)
 
     def _covers_part(self, part: str) -> bool:
-        """Compare a part of a command with a denied one, its quotes and backslashes left out."""
+        """Return whether the pattern covers a part of a command, ignoring its quotes and backslashes."""
         words = tuple(re.sub(r"""["'\\]""", "", part).split())
         if self.what.endswith(ANY_MORE):
             return self._begins(words)
@@ -130,7 +130,7 @@ def _covers_host(what: str, host: str) -> bool:
 
 @cache
 def _path_expression(pattern: str) -> re.Pattern[str]:
-    """Return a pattern of paths as an expression: * and ? stay inside a name, ** goes through folders."""
+    """Return a path pattern as a regular expression: * and ? match inside a name, ** across folders."""
     pieces = []
     for piece in re.split(r"(\*\*/|\*\*|\*|\?)", pattern):
         known = {"**/": r"(?:[^/]+/)*", "**": r".*", "*": r"[^/]*", "?": r"[^/]"}

@@ -1,7 +1,7 @@
 """Policies: patterns that allow and deny, and the TOML files that hold them.
 
-`permissions.toml` in the user's own folder is read anew for every decision, and an "always" is appended to it: a rule
-for one workspace. A policy never comes from a file of the workspace by itself, because the agent may write there.
+`permissions.toml` in the user's own folder is read again for every decision; the answer "always" appends a rule for one
+workspace to it. No file of the workspace becomes a policy by itself, because the agent may write there.
 """
 
 import json
@@ -15,7 +15,7 @@ from typing import Any
 from everlong.agent.permissions.action import Action
 from everlong.agent.permissions.patterns import Pattern
 from everlong.errors import InputError
-from everlong.store import make_folder, open_private
+from everlong.store import make_folder, open_private, write_private
 
 __all__ = ["NO_POLICY", "Policy", "RememberedPolicy", "read_policy"]
 
@@ -73,20 +73,20 @@ def _checked(table: dict[str, Any]) -> Sequence[dict[str, Any]]:
     """Return all rules of a file: the one at its top, and its list. Raises ValueError."""
     more = table.pop("rules", [])
     if not isinstance(more, list) or not all(isinstance(rule, dict) for rule in more):
-        raise ValueError("rules is a list of tables: write [[rules]] above each")
+        raise ValueError("rules must be a list of tables: write [[rules]] above each one")
     if "folder" in table:
         raise ValueError("folder belongs to a rule: write [[rules]] above it")
     for rule in (table, *more):
         unknown = sorted(set(rule) - FIELDS)
         if unknown:
-            raise ValueError(f"{unknown[0]}: there is no such field; a rule has allow, deny and folder")
+            raise ValueError(f"{unknown[0]}: unknown field; a rule can have allow, deny and folder")
     return (table, *more)
 
 
 def _holds(rule: dict[str, Any], workspace: Path) -> bool:
     folder = rule.get("folder", "")
     if not isinstance(folder, str):
-        raise ValueError(f"folder is a text, not {folder!r}")
+        raise ValueError(f"folder must be a string, not {folder!r}")
     return not folder or os.path.realpath(Path(folder).expanduser()) == os.path.realpath(workspace)
 
 
@@ -98,25 +98,41 @@ def _texts(rule: dict[str, Any], name: str) -> list[str]:
     value = rule.get(name, [])
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"{name} is a pattern, or a list of patterns")
+        raise ValueError(f"{name} must be a pattern or a list of patterns")
     return texts
 
 
 @dataclass(frozen=True, slots=True)
 class RememberedPolicy:
-    """The user's own policy file, as it holds for one workspace."""
+    """The user's own policy file, as it applies to one workspace."""
 
     file: Path
     workspace: Path
 
     def read(self) -> Policy:
-        """Return what it says now; nothing where there is none. Raises InputError."""
+        """Return its current patterns; none if there is no file. Raises InputError."""
         return read_policy(self.file, self.workspace) if self.file.exists() else NO_POLICY
+
+    def _rule(self, pattern: str) -> str:
+        """Return the rule that allows a pattern in this workspace, as it is written in the file."""
+        folder = json.dumps(os.path.realpath(self.workspace), ensure_ascii=False)
+        return f"\n[[rules]]\nallow = {json.dumps(pattern, ensure_ascii=False)}\nfolder = {folder}\n"
+
+    def forget(self, pattern: str) -> None:
+        """Remove the rules that `remember` appended for a pattern. Raises InputError, also for one written by hand."""
+        try:
+            with self.file.open("rb") as opened:
+                content = opened.read(LARGEST + 1)
+            rule = self._rule(pattern).encode()
+            if rule not in content or len(content) > LARGEST:
+                raise InputError(f"{pattern} was not added by an answer here; remove it from {self.file}")
+            write_private(self.file.resolve(), [content.replace(rule, b"")])
+        except (OSError, UnicodeEncodeError) as error:
+            raise InputError(f"{self.file}: cannot be changed: {error}") from None
 
     def remember(self, pattern: str) -> None:
         """Append a rule that allows a pattern in this workspace. Only the user can read the file. Raises InputError."""
-        folder = json.dumps(os.path.realpath(self.workspace), ensure_ascii=False)
-        rule = f"\n[[rules]]\nallow = {json.dumps(pattern, ensure_ascii=False)}\nfolder = {folder}\n"
+        rule = self._rule(pattern)
         try:
             make_folder(self.file.parent)
             handle = open_private(self.file, os.O_WRONLY | os.O_APPEND)

@@ -1,7 +1,7 @@
-"""Text as a person may be asked about it: all of it in view, and no two texts look the same.
+"""Make text fully visible for a person who is asked about it. No two texts look the same.
 
-What cannot be seen is written out between ⟨ and ⟩: control characters, marks that turn the writing round, characters
-without width, spaces that end a line or are too many to count. So is ⟨ itself. Nothing is ever left out without a mark.
+Invisible characters are written out between ⟨ and ⟩: control characters, marks that change the writing direction,
+characters without width, spaces at the end of a line, long runs of spaces. So is ⟨ itself. Every omission has a mark.
 """
 
 import re
@@ -12,17 +12,17 @@ __all__ = ["LONGEST", "MOST_LINES", "Cut", "cut", "is_plain", "visible"]
 
 LONGEST = 20_000  # characters of a command or of arguments that a person can be asked about
 MOST_LINES = 400
-MOST_DIFF_LINES = 1_000  # of a diff that are shown; of a longer one its head and its tail
+MOST_DIFF_LINES = 1_000  # of a diff that are shown; a longer one shows its head and its tail
 MOST_DIFF_CHARACTERS = 100_000
 LONGEST_DIFF_LINE = 2_000
 FEW_SPACES = 16  # in a row that can still be counted by eye
 FEW_LINE_ENDS = 2
 FEW_MARKS = 2  # combining marks on one letter
 TAB = "⇥   "
-#: Characters that Python calls printable and nobody sees: fillers, selectors of variants, an empty Braille pattern.
+#: Characters that Python calls printable but nobody sees: fillers, variation selectors, the empty Braille pattern.
 UNSEEN = "\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef"
 MARKS = "\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f"
-#: Everything that needs a look: what is not listed here first is shown as it is.
+#: Everything that may have to be written out. The rest is shown as it is.
 LOOKED_AT = re.compile(
     rf"(?P<ends>\n{{{FEW_LINE_ENDS + 1},}})|(?P<spaces> {{{FEW_SPACES + 1},}}| +(?=\n|\Z))|(?P<tab>\t)"
     rf"|(?P<marks>[{MARKS}]{{{FEW_MARKS + 1},}})|(?P<other>[⟨⇥{UNSEEN}]|[^\n -~])"
@@ -30,7 +30,7 @@ LOOKED_AT = re.compile(
 
 
 def visible(text: str) -> str:
-    """Return the text with everything in view; another text never gives the same.
+    """Return the text with everything visible; different texts never give the same result.
 
     Example: "ls \\x1b[2K" -> "ls ⟨U+001B⟩[2K"; "ls" and 21000 spaces -> "ls⟨21000 spaces⟩"
     """
@@ -63,14 +63,14 @@ def _code(character: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A diff as it is shown, and how many of its lines are not, or not whole."""
+    """A diff as it is shown, and how many of its lines are hidden or shortened."""
 
     text: str
     hidden: int = 0
 
 
 def cut(diff: str) -> Cut:
-    """Return a diff that can be read, made visible: of a long one its head and its tail, with a mark between them."""
+    """Return a diff with everything visible. A long one has only its head and its tail, with a mark between them."""
     lines, hidden = [], 0
     for line in (f"{each[:1]}{visible(each[1:])}" for each in diff.split("\n")):
         if len(line) > LONGEST_DIFF_LINE:
@@ -92,7 +92,7 @@ def cut(diff: str) -> Cut:
 
 
 def _within(lines: Iterable[str]) -> int:
-    """Return how many of the lines fit into half of what is shown."""
+    """Return how many of the lines fit into half of the space."""
     room, count = MOST_DIFF_CHARACTERS // 2, 0
     for line in lines:
         room -= len(line) + 1

@@ -1,7 +1,7 @@
-"""A unified diff of two texts, in a time that does not grow with the square of their size.
+"""A unified diff of two texts. Its time does not grow with the square of their size.
 
-Lines are compared after what both have in common at the beginning and the end; two long middles are shown one after the
-other. A file without a line end at its end says so, as in every diff.
+The common beginning and end are skipped before lines are compared. If what remains is long, all of it is shown as
+replaced. A file without a final line end is marked, as in every diff.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,15 +10,15 @@ from difflib import SequenceMatcher
 __all__ = ["unified_diff"]
 
 AROUND = 3  # lines that stay the same, shown before and after a change
-MOST_COMPARED = 2_000  # lines of a middle that are compared one by one
+MOST_COMPARED = 2_000  # lines between the common beginning and end that are compared one by one
 NO_LINE_END = "\\ No newline at end of file"
 
-#: A change as difflib tells it: its kind, and from where to where in both texts.
+#: A change as difflib describes it: its kind, and its range in both texts.
 Step = tuple[str, int, int, int, int]
 
 
 def unified_diff(before: str, after: str) -> str:
-    """Return the hunks of a diff, without the lines that name the files; "" if nothing changes.
+    """Return the hunks of a diff without the lines that name the files; "" if nothing changes.
 
     Example: "a\\nb\\n" and "a\\nc\\n" -> "@@ -1,2 +1,2 @@\\n a\\n-b\\n+c"
     """
@@ -50,7 +50,7 @@ def _steps(old: Sequence[str], new: Sequence[str]) -> list[Step]:
 
 
 def _hunks(steps: Sequence[Step]) -> Iterator[list[Step]]:
-    """Yield changes that stand near each other together, with a few equal lines around them."""
+    """Yield groups of changes that are close together, each with a few equal lines around it."""
     hunk: list[Step] = []
     for at, (kind, a, b, c, d) in enumerate(steps):
         if kind != "equal":

@@ -1,8 +1,8 @@
 """The environment of a command: all variables but those that hold secrets.
 
-A variable is left out for its name or for its value: a password in an address is one under any name. What only says
-where a secret lies (KUBECONFIG, a file's path) stays; the file is for the sandbox to hide. In a sandbox, variables that
-lead to the user's folders and services go as well.
+A variable is left out because of its name or its value: a password in an address is a secret under any name. Variables
+that only say where a secret is (KUBECONFIG, a file's path) stay; the sandbox hides the file. In a sandbox, variables
+that lead to the user's folders and services are left out too.
 """
 
 import re
@@ -16,19 +16,19 @@ __all__ = ["environment_in", "environment_without_secrets"]
 
 #: No pager, no colours and no questions: nobody watches.
 SETTINGS = {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "NO_COLOR": "1"}
-#: The words of a name: authToken is two, as AUTH_TOKEN is.
+#: The words of a name. authToken has two, like AUTH_TOKEN.
 WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-#: Wherever they stand in a name it is one of a secret, unless it ends in `HARMLESS`.
+#: A name with one of these words belongs to a secret, unless its last word is in `HARMLESS`.
 ANYWHERE = frozenset(
     (
         *("secret", "secrets", "password", "passwd", "passphrase", "credential", "credentials", "token", "tokens"),
         *("apikey", "apikeys", "jwt", "askpass"),
     )
 )
-#: Only at the end: a key may be one of a keyboard, PAT is the beginning of a pattern.
+#: These count only as the last word: elsewhere, a key may be on a keyboard, and PAT may begin a pattern.
 AT_END = frozenset(("key", "keys", "auth", "dsn", "pat", "pass", "cookie", "cookies", "pwd"))
 BEFORE_KEY = frozenset(("api", "access", "private", "secret", "encryption", "signing", "master", "account", "auth"))
-#: What is told about a secret: where it lies, how long it counts.
+#: Last words of names that only describe a secret: where it is, how long it is valid.
 HARMLESS = frozenset(
     (
         *("file", "path", "dir", "url", "uri", "endpoint", "name", "type", "enabled"),
@@ -37,14 +37,14 @@ HARMLESS = frozenset(
 )
 #: Passwords that are written together with another word, as in PGPASSWORD.
 JOINED = re.compile(r"(?:password|passwd|token|secret|apikey|accesskey|privatekey)s?$", re.IGNORECASE)
-#: Variables that lead to services of the user, which would act for a command outside, and to the user's folders.
+#: Variables that lead to the user's folders, or to services that could act outside the sandbox for a command.
 SERVICES = re.compile(r"XDG_\w+|\w+_AUTH_SOCK|DBUS_\w+|DISPLAY|WAYLAND_DISPLAY|XAUTHORITY|DOCKER_HOST|GPG_AGENT_INFO")
-#: One word, and no secret: where the shell is.
+#: These end with PWD but hold no secret: they name the shell's folder.
 PLAIN = ("PWD", "OLDPWD")
 
 
 def environment_without_secrets(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what a command may see, with settings for a program that nobody watches.
+    """Return the variables that a command may see, with settings for a non-interactive program.
 
     Example: {"PATH": "/bin", "OPENAI_API_KEY": "sk-…", "DATABASE_URL": "postgres://me:pw@db/x"} -> PATH and settings
     """
@@ -59,7 +59,7 @@ def environment_in(private: Path, environment: Mapping[str, str]) -> dict[str, s
 
 
 def _is_secret(name: str) -> bool:
-    """Whether a name is one of a secret. Example: GITHUB_PAT, SECRET_KEY_BASE, npm's :_authToken -> True"""
+    """Return whether a name is that of a secret. Example: GITHUB_PAT, SECRET_KEY_BASE, npm's :_authToken -> True"""
     words = [word.lower() for word in WORDS.findall(name)]
     if not words or name in PLAIN:
         return False

@@ -1,6 +1,6 @@
-"""The tools `read_file`, `write_file` and `edit_file`, and how bytes become text and stay the same bytes.
+"""The tools `read_file`, `write_file` and `edit_file`, and how files are decoded and encoded without loss.
 
-A file keeps its encoding, its mark and its line ends. Every path goes through `workspace`; nothing here opens one.
+A file keeps its encoding, its byte order mark and its line ends. `workspace` opens every path; nothing here does.
 """
 
 import base64
@@ -24,7 +24,7 @@ from everlong.errors import InputError
 
 __all__ = ["LOOKED_AT", "Encoding", "edit_file", "encoding_of", "read_file", "write_file"]
 
-LOOKED_AT = 65_536  # bytes at the beginning of a file, which decide what it is
+LOOKED_AT = 65_536  # bytes at the beginning of a file that decide its kind and encoding
 MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -35,25 +35,25 @@ MARKS = (
 PICTURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 MOST_LINES = 2_000
 MOST_CHARACTERS = 100_000
-MOST_COUNTED = 64_000_000  # characters that are read on to count the lines
+MOST_COUNTED = 64_000_000  # characters that are read in order to count the lines
 LARGEST_PICTURE = 4_000_000  # bytes; providers refuse more
 PIECE = 65_536  # characters of a line at a time
-#: Controls inside a line are written out: the model should see them, and no terminal act on them.
+#: Control characters are written out, so that the model sees them and no terminal acts on them.
 VISIBLE = {code: f"\\x{code:02x}" for code in (*range(9), *range(11, 32), *range(0x7F, 0xA0))}
 AROUND = 2  # lines shown before and after the nearest one
 MOST_COMPARED_LINES = 20_000  # of a file
 LONGEST_LINE = 200  # characters that are compared and shown
 MOST_COMPARED = 300  # lines that are compared letter by letter, of those that may be alike
 ALIKE = 0.6  # the ratio above which two lines are alike
-NOT_KEPT = " (what was there before could not be kept)"
+NOT_KEPT = " (the previous content could not be saved)"
 MOST_PLACES = 20  # line numbers that are named
-#: An edit reads, changes and writes: of two at once in one file, one would be lost.
+#: An edit reads, changes and writes a file. If two ran at once, one of them could be lost.
 _ONE_AT_A_TIME = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How a file is encoded: the name of the encoding, and the mark that the file begins with."""
+    """How a file is encoded: the name of the encoding, and the byte order mark that the file begins with."""
 
     name: str
     mark: bytes = b""
@@ -63,13 +63,13 @@ class Encoding:
 def read_file(
     path: Annotated[str, "relative to the workspace"],
     place: Place,
-    offset: Annotated[int, "number of the first line, from 1"] = 1,
-    limit: Annotated[int, "how many lines"] = MOST_LINES,
-    numbers: Annotated[bool, "put its number before each line"] = False,
+    offset: Annotated[int, "the first line to read, counting from 1"] = 1,
+    limit: Annotated[int, "how many lines to read"] = MOST_LINES,
+    numbers: Annotated[bool, "put the line number before each line"] = False,
 ) -> Outcome:
-    """Read a text file, or look at a picture (png, jpeg, gif, webp). Long files are read in parts, by offset."""
+    """Read a text file, or view an image (png, jpeg, gif, webp). Use offset to read a long file in parts."""
     if offset < 1 or limit < 1:
-        raise InputError("offset and limit are numbers of lines, from 1")
+        raise InputError("offset and limit must be at least 1")
     with open_reading(place, path) as file:
         beginning = file.read(LOOKED_AT)
         size = os.fstat(file.fileno()).st_size
@@ -78,7 +78,7 @@ def read_file(
             return _picture(kind, beginning, file, size)
         encoding = encoding_of(beginning)
         if encoding is None:
-            return Outcome(f"{path}: a binary file, {size:,} bytes; it cannot be read as text")
+            return Outcome(f"{path}: a binary file of {size:,} bytes; it cannot be read as text")
         if not beginning[len(encoding.mark) :]:
             return Outcome("(the file is empty)")
         file.seek(len(encoding.mark))
@@ -91,10 +91,12 @@ def read_file(
 
 def _picture(kind: str, beginning: bytes, file: BinaryIO, size: int) -> Outcome:
     if size > LARGEST_PICTURE:
-        return Outcome(f"a picture ({kind}), {size:,} bytes: too large to look at, the limit is {LARGEST_PICTURE:,}")
+        return Outcome(
+            f"an image ({kind}) of {size:,} bytes: too large to view, the limit is {LARGEST_PICTURE:,} bytes"
+        )
     data = beginning + file.read(LARGEST_PICTURE)
     return Outcome(
-        f"a picture ({kind}), {len(data):,} bytes", images=(Image(base64.b64encode(data).decode("ascii"), kind),)
+        f"an image ({kind}) of {len(data):,} bytes", images=(Image(base64.b64encode(data).decode("ascii"), kind),)
     )
 
 
@@ -148,17 +150,17 @@ class _Part:
         return True
 
     def full(self, number: int) -> bool:
-        """Whether a line of that number is not shown any more."""
+        """Return whether the line of that number is beyond a limit."""
         return number >= self.offset + self.limit or self.characters >= MOST_CHARACTERS
 
     def outcome(self, encoding: Encoding) -> Outcome:
-        """Return what was read, with a last line that says what was not."""
+        """Return the lines that were read, with a note about the others."""
         total = f"{self.last:,}" if self.all_counted else f"more than {self.last:,}"
         if not self.pieces:
             return Outcome(f"there is no line {self.offset:,}: the file has {total} lines", failed=True)
         notes = []
         if self.inside:
-            notes.append(f"line {self.shown:,} is longer than {MOST_CHARACTERS:,} characters and cut off here")
+            notes.append(f"line {self.shown:,} is longer than {MOST_CHARACTERS:,} characters and is cut off here")
         if self.offset > 1 or self.shown < self.last or not self.all_counted:
             notes.append(f"lines {self.offset:,} to {self.shown:,} of {total}")
         if self.shown < self.last:
@@ -180,7 +182,7 @@ def _describe_writing(arguments: Mapping[str, Any], place: Place) -> Action:
 
 @tool(action=_describe_writing)
 def write_file(path: Annotated[str, "relative to the workspace"], content: str, place: Place) -> str:
-    """Write a file, new or in place of what is there, with the folders it needs. For small changes use edit_file."""
+    """Create or replace a file, with the folders it needs. For small changes, use edit_file."""
     target = inside(place, path)
     _check_own(target.parts)
     data = _written(content)
@@ -204,12 +206,14 @@ def _describe_editing(arguments: Mapping[str, Any], place: Place) -> Action:
 @tool(action=_describe_editing)
 def edit_file(
     path: Annotated[str, "relative to the workspace"],
-    old_text: Annotated[str, "exactly as it stands in the file, with enough around it to be found once"],
-    new_text: Annotated[str, "what is to stand there instead"],
+    old_text: Annotated[
+        str, "the text to replace, exactly as it is in the file, with enough context to match only once"
+    ],
+    new_text: Annotated[str, "the text to put in its place"],
     place: Place,
-    replace_all: Annotated[bool, "replace it everywhere, not once"] = False,
+    replace_all: Annotated[bool, "replace every occurrence"] = False,
 ) -> str:
-    """Replace a piece of text in a file. It must stand there exactly once, or replace_all be true."""
+    """Replace text in a file. The text must occur exactly once, unless replace_all is true."""
     target = inside(place, path)
     _check_own(target.parts)
     with _ONE_AT_A_TIME:
@@ -231,9 +235,9 @@ class _Edit:
 
 
 def _edit(place: Place, path: str, old_text: str, new_text: str, replace_all: bool) -> _Edit:
-    """Return what an edit makes of the file as it is now. Raises InputError."""
+    """Return the result of an edit of the current file, without writing it. Raises InputError."""
     if not old_text:
-        raise InputError("old_text: is empty; use write_file for a new file")
+        raise InputError("old_text: must not be empty; use write_file for a new file")
     before, text, encoding = _read(place, path)
     old, new = _with_line_ends(text, old_text, new_text)
     if old == new:
@@ -243,8 +247,7 @@ def _edit(place: Place, path: str, old_text: str, new_text: str, replace_all: bo
         raise InputError(_missing(text, old_text))
     if len(places) > 1 and not replace_all:
         raise InputError(
-            f"old_text: stands there {len(places)} times, in lines {_listed(places)}; "
-            "give more of what is around it, or replace_all"
+            f"old_text: found {len(places)} times, in lines {_listed(places)}; add more context, or set replace_all"
         )
     return _Edit(before, encoding.mark + _encoded(text.replace(old, new), encoding), places)
 
@@ -253,11 +256,11 @@ def _written(content: str) -> bytes:
     try:
         return content.encode("utf-8")
     except UnicodeEncodeError:
-        raise InputError("content: has half a surrogate pair in it, which no file can hold") from None
+        raise InputError("content: contains half of a surrogate pair, which cannot be written to a file") from None
 
 
 def _present(place: Place, path: str) -> bytes | None:
-    """Return what stands in the file now; None if there is none. A very large file is known by its first bytes."""
+    """Return the content of the file now; None if there is no file. Of a very large file, return only the beginning."""
     if not inside(place, path).exists():
         return None
     with open_reading(place, path) as file:
@@ -265,20 +268,20 @@ def _present(place: Place, path: str) -> bytes | None:
 
 
 def _described(tool_name: str, place: Place, target: Path, before: bytes | None, after: bytes) -> Action:
-    """Describe a change of a file by its diff with what is on the disk."""
+    """Describe a change of a file by a diff with its content on disk."""
     old, new = (None if content is None else _decoded(content) for content in (before, after))
     unreadable = before is not None and (old is None or len(before) > LARGEST)
-    note = f"a new file, {len(after):,} bytes" if before is None else ""
+    note = f"a new file of {len(after):,} bytes" if before is None else ""
     if unreadable and before is not None:
         size = f"{len(before):,} bytes" if len(before) <= LARGEST else f"more than {LARGEST:,} bytes"
-        note = f"a binary or very large file, {size}, is replaced whole; only what replaces it is shown"
+        note = f"a binary or very large file ({size}) is replaced completely; only the new content is shown"
     shown_before = "" if unreadable or old is None else old[0]
     details = unified_diff(shown_before, new[0]) if new is not None else f"(binary, {len(after):,} bytes)"
     return Action(
         tool=tool_name,
         kind="file",
         subject=_subject(place, target),
-        details=details or "(nothing in its text changes)",
+        details=details or "(the text does not change)",
         hint=note,
         path=target,
         basis=digest(before),
@@ -291,18 +294,18 @@ def _subject(place: Place, target: Path) -> str:
 
 
 def _check_unchanged(place: Place, before: bytes | None) -> None:
-    """Refuse to write over something that whoever allowed it has not seen."""
+    """Refuse to overwrite content that the person who allowed the change has not seen."""
     if place.asked is not None and place.asked.basis != digest(before):
-        raise InputError("the file was changed by somebody else since it was shown; read it again")
+        raise InputError("the file has been changed since it was shown; read it again")
 
 
 def _check_own(parts: tuple[str, ...]) -> None:
-    """Refuse files that git runs, and what is kept to restore files."""
+    """Refuse files in .git, from which git runs programs, and in .everlong, which has the copies for restoring."""
     names = {part.casefold() for part in parts}
     if ".git" in names:
-        raise InputError("files inside .git are changed by git only")
+        raise InputError("files inside .git can be changed only by git")
     if ".everlong" in names:
-        raise InputError("files inside .everlong are changed by Everlong only")
+        raise InputError("files inside .everlong can be changed only by Everlong")
 
 
 def _read(place: Place, path: str) -> tuple[bytes, str, Encoding]:
@@ -326,7 +329,7 @@ def _with_line_ends(text: str, old: str, new: str) -> tuple[str, str]:
 
 
 def _places(text: str, old: str) -> list[int]:
-    """Return the numbers of the lines in which the text begins, one for each time."""
+    """Return the line number of each occurrence of the text."""
     places, at, line, counted = [], text.find(old), 1, 0
     while at >= 0:
         line += text.count("\n", counted, at)
@@ -342,12 +345,12 @@ def _listed(places: list[int]) -> str:
 
 
 def _missing(text: str, old: str) -> str:
-    """Say that the text is not in the file, and what is nearest to it."""
+    """Return the error for a text that is not in the file, with the most similar lines."""
     near = _nearest_lines(text, old)
     if not near:
-        return "old_text: does not stand in the file, nor anything like its first line"
-    spaces = " (only its white space differs)" if "".join(old.split()) in "".join(text.split()) else ""
-    return f"old_text: does not stand in the file{spaces}; the nearest lines are\n{near}"
+        return "old_text: not found in the file, and no line resembles its first line"
+    spaces = " (only white space differs)" if "".join(old.split()) in "".join(text.split()) else ""
+    return f"old_text: not found in the file{spaces}; the most similar lines are\n{near}"
 
 
 def _nearest_lines(text: str, wanted: str) -> str:
@@ -378,7 +381,7 @@ def _nearest_lines(text: str, wanted: str) -> str:
 
 
 def encoding_of(beginning: bytes) -> Encoding | None:
-    """Return how the bytes are to be read; None if they are not text."""
+    """Return the encoding of the bytes; None if they are not text."""
     for mark, name in MARKS:
         if beginning.startswith(mark):
             return Encoding(name, mark)
@@ -420,7 +423,7 @@ def _encoded(text: str, encoding: Encoding) -> bytes:
         return text.encode(encoding.name)
     except UnicodeEncodeError as error:
         character = error.object[error.start]
-        raise InputError(f"new_text: the file is {encoding.name}, which has no {character!r}") from None
+        raise InputError(f"new_text: the file is in {encoding.name}, which has no {character!r}") from None
 
 
 def _media_type(beginning: bytes) -> str:
@@ -431,7 +434,7 @@ def _media_type(beginning: bytes) -> str:
 
 
 def _reads_as(content: bytes, name: str) -> str | None:
-    """Return the text in that encoding, None if it is none; the last character may be cut off."""
+    """Return the bytes decoded with that encoding, None if that fails. The last character may be incomplete."""
     try:
         return codecs.getincrementaldecoder(name)().decode(content)
     except UnicodeDecodeError:

@@ -1,6 +1,6 @@
-"""The tool `list_files`: the files of a workspace as a tree, and the walk through them that a search takes too.
+"""The tool `list_files`: the files of a workspace as a tree, and the walk through them that a search uses too.
 
-Folders are opened through their descriptors, and no link is followed. Nothing is read but names and sizes.
+Folders are opened through their descriptors, and no link is followed. Only names and sizes are read.
 """
 
 import os
@@ -20,7 +20,7 @@ MOST_DEPTH = 40
 MOST_LISTED = 600
 MOST_IN_FOLDER = 120
 INDENT = "  "
-#: Names that are not looked into.
+#: Names whose contents are neither listed nor searched.
 IGNORED = frozenset(
     (
         *(".git", ".hg", ".svn", ".jj", ".idea", ".everlong", ".DS_Store"),
@@ -47,11 +47,11 @@ class Entry:
 def list_files(
     place: Place,
     path: Annotated[str, "a folder, relative to the workspace"] = ".",
-    depth: Annotated[int, "how many levels"] = 3,
+    depth: Annotated[int, "how many levels to show"] = 3,
 ) -> str:
-    """List files and folders as a tree, with sizes. Caches, packages and version control are not looked into."""
+    """List files and folders as a tree, with sizes. Contents of caches, packages and version control are not listed."""
     if not 1 <= depth <= MOST_DEPTH:
-        raise InputError(f"depth is a number from 1 to {MOST_DEPTH}")
+        raise InputError(f"depth must be a number from 1 to {MOST_DEPTH}")
     with open_folder(place, path) as folder:
         lines = _Listing(depth).lines(folder)
     return "\n".join(lines) or "(the folder is empty)"
@@ -102,7 +102,7 @@ def _line(entry: Entry) -> str:
     if entry.link:
         return f"{name} (link)"
     if entry.folder:
-        return f"{name}/" + (" (not looked into)" if entry.ignored else "")
+        return f"{name}/" + (" (not listed)" if entry.ignored else "")
     return f"{name} {_size(entry.size)}"
 
 
@@ -118,7 +118,7 @@ def _size(size: int) -> str:
 
 
 def walk(folder: int, above: str = "", depth: int = MOST_DEPTH) -> Iterator[tuple[int, Entry]]:
-    """Yield (descriptor of its folder, entry) of every file below, but nothing ignored, linked or unreadable."""
+    """Yield (descriptor of its folder, entry) of every file below, except ignored, linked and unreadable ones."""
     try:
         here = _entries(folder, above)
     except OSError:

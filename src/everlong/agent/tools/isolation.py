@@ -1,4 +1,4 @@
-"""Run work that hostile input could make endless in a process of its own, and kill it when its time is over.
+"""Run work that hostile input could make endless in a separate process, and kill it at its time limit.
 
 A regular expression or a parser holds the interpreter while it runs: neither a thread nor a timer can stop it.
 """
@@ -17,16 +17,16 @@ __all__ = ["run_isolated"]
 
 MOST_OUTPUT = 32_000_000  # bytes
 PIECE = 65_536
-#: Where our own code lies, and nothing else: a model may write modules into a folder that we happen to import from.
+#: The folders of our own code and no others: a model may be able to write modules into another import folder.
 IMPORT_PATH = os.pathsep.join(
     dict.fromkeys(str(Path(package.__file__ or "").parents[1]) for package in (everlong, msgspec))
 )
 
 
 async def run_isolated(module: str, data: bytes, seconds: float) -> tuple[bytes, bool]:
-    """Run the module of that name with `data` as its input; return its output, and whether it came to its end.
+    """Run the module of that name with `data` as its input; return its output, and whether it succeeded.
 
-    Where it did not, the output is what it wrote until then.
+    If it was stopped, the output is what it wrote until then.
     """
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", module),

@@ -1,19 +1,19 @@
-"""What runs between us and a sandboxed command: it gives up every right the command must not have, and becomes it.
+"""The launcher of a sandboxed command: it gives up every right the command must not have, and becomes the command.
 
-It is the program of a process of its own, `python -I -S`, so it uses the standard library only, and little of that.
-`sandbox` decides what is allowed and starts it; here it is only carried out. The plan is a list of words,
-`namespaces`, `landlock` or `scope` (which only ends abstract sockets) first:
+It runs as a separate process, `python -I -S`, so it uses only the standard library, and little of it. `sandbox` decides
+what is allowed and starts the launcher with a plan. The plan is a list of words. The first word is `namespaces`,
+`landlock` or `scope` (which only blocks abstract sockets and signals). The others are:
 
     read=PATH  write=PATH   a folder or file that may be read and executed, or changed as well
-    network                 the network of the system, and not none
+    network                 the network of the system; without this word, none
     list=PATH               with Landlock only: a folder whose names may be seen
 
     With namespaces only, in the order in which they are carried out:
-    temporary=PATH          what is to be /tmp
-    link=PATH=TARGET        a link that is to be there
-    hide=PATH  fix=PATH  keep=PATH    not to be seen; not to be moved away; not to be changed
+    temporary=PATH          the folder to use as /tmp
+    link=PATH=TARGET        a link to create
+    hide=PATH  fix=PATH  keep=PATH    hide it; prevent moving it; make it read-only
 
-What stands after `--` is the command. Where a step fails, nothing is run.
+The command follows `--`. If a step fails, nothing is run.
 """
 
 import ctypes
@@ -34,18 +34,18 @@ DETACH = 2
 HERE, WHOLE_TREE, EMPTY_PATH = -100, 0x8000, 0x1000
 MOUNT_SETATTR, LANDLOCK_CREATE, LANDLOCK_ADD, LANDLOCK_RESTRICT = 442, 444, 445, 446
 NO_NEW_PRIVILEGES, SET_SECCOMP, DROP_BOUND, AMBIENT = 38, 22, 24, 47
-CORE_FILES = 4  # of the resources with a limit
+CORE_FILES = 4  # the resource limit on core files
 PIPE_SIGNAL, FILE_SIGNAL = 13, 25  # Python ignores them, and a command must not inherit that
 CAPABILITIES = 0x20080522  # the version of their structure
-#: What root keeps of its power over files: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID.
+#: The capabilities that root keeps: CHOWN, DAC_OVERRIDE, FOWNER, FSETID, KILL, SETGID, SETUID.
 ROOTS_POWERS = (0, 1, 3, 4, 5, 6, 7)
 LAST_CAPABILITY = 63
 
-#: By machine: its number in a filter of system calls, and its number of `socket`.
+#: By machine: its architecture in a filter of system calls, and the number of its system call `socket`.
 MACHINES = {"x86_64": (0xC000003E, 41), "aarch64": (0xC00000B7, 198)}
 IO_URING = 425
-OTHER_ABI = 0x40000000  # from here on calls of x86-64 with short pointers
-UNIX = 1  # the family of sockets that are files
+OTHER_ABI = 0x40000000  # system calls of x86-64 with short pointers have numbers from here on
+UNIX = 1  # the family of Unix sockets
 
 # Rights of Landlock, by the version that knows them.
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, MAKE_CHAR, MAKE_BLOCK = 1, 1 << 1, 1 << 2, 1 << 3, 1 << 6, 1 << 11
@@ -86,7 +86,7 @@ def _call(name: str, *values: object, path: str = "") -> int:
 
 
 def _pack(*numbers: tuple[int, int]) -> bytes:
-    """Return numbers of so many bytes, one after the other."""
+    """Return numbers as bytes, one after the other. Each comes with its size in bytes."""
     return b"".join(number.to_bytes(size, sys.byteorder) for number, size in numbers)
 
 
@@ -102,13 +102,13 @@ def _become(command: list[str]) -> None:
 
 
 def landlock_version() -> int:
-    """Return the version of Landlock that the kernel has; 0 where it has none."""
+    """Return the version of Landlock that the kernel has; 0 if it has none."""
     version: int = LIBC.syscall(LANDLOCK_CREATE, None, ctypes.c_size_t(0), 1)
     return max(0, version)
 
 
 def _restrict(plan: list[str]) -> None:
-    """Give up the file system but for what the plan allows, other processes, and sockets."""
+    """Give up sockets, other processes, and the file system except for what the plan allows."""
     version, network = landlock_version(), "network" in plan
     if not version:
         raise OSError(0, "the kernel has no Landlock", "")
@@ -131,7 +131,7 @@ def _restrict(plan: list[str]) -> None:
 
 
 def _scope() -> None:
-    """Give up abstract sockets of others, which belong to the network and to no file system."""
+    """Give up signals to other processes and their abstract sockets, which are not in the file system."""
     if landlock_version() >= 6:
         _enforce(_ruleset(0, 0, 0b11))
 
@@ -146,7 +146,7 @@ def _ruleset(files: int, network: int, scopes: int) -> int:
     attributes = _pack((files, 8))
     if network or scopes:
         attributes += _pack((network, 8))
-    if scopes:  # signals and abstract sockets end at the border
+    if scopes:  # signals and abstract sockets stay inside the sandbox
         attributes += _pack((scopes, 8))
     return _call("syscall", LANDLOCK_CREATE, attributes, ctypes.c_size_t(len(attributes)), 0)
 
@@ -165,22 +165,22 @@ def _allow(rules: int, path: str, rights: int) -> None:
 
 
 def _forbid_sockets(*, only_unix: bool) -> None:
-    """Forbid to make sockets: Landlock leaves out UDP and sockets that are files, where services take orders.
+    """Forbid new sockets, because Landlock does not cover UDP or Unix sockets, on which services take orders.
 
-    Pairs of sockets between the processes of a program stay.
+    Pairs of sockets between the processes of a program remain possible.
     """
     machine, socket = MACHINES[os.uname().machine]
     load, equal, above, give = 0x20, 0x15, 0x35, 0x06
-    permission_denied, network_unreachable = 13, 101  # what a person understands
+    permission_denied, network_unreachable = 13, 101  # errors that a person understands
     allowed, refused = 0x7FFF0000, 0x00050000 | (permission_denied if only_unix else network_unreachable)
     steps = [
-        (load, 0, 0, 4),  # which machine's calls these are
+        (load, 0, 0, 4),  # the architecture of the system call
         (equal, 0, 7, machine),
-        (load, 0, 0, 0),  # which call
+        (load, 0, 0, 0),  # its number
         (above, 5, 0, OTHER_ABI),
         (equal, 4, 0, IO_URING),  # another way to the same calls
         (equal, 0, 2, socket),
-        (load, 0, 0, 16),  # which family
+        (load, 0, 0, 16),  # the family of the socket
         (equal, 1, 0, UNIX) if only_unix else (above, 1, 1, 0),
         (give, 0, 0, allowed),
         (give, 0, 0, refused),
@@ -194,7 +194,7 @@ def _forbid_sockets(*, only_unix: bool) -> None:
 
 
 def _in_namespaces(plan: list[str], command: list[str]) -> None:
-    """Run the command in namespaces of its own, wait for its end, and end in the same way.
+    """Run the command in its own namespaces, wait for its end, and exit in the same way.
 
     Three processes: we wait outside, the first process inside waits for all others there, and the command. When our
     process group is killed, the first process inside dies with it, and the kernel ends everything else there.
@@ -222,7 +222,7 @@ def _in_namespaces(plan: list[str], command: list[str]) -> None:
 
 
 def _wait_for_all(child: int, writing: int) -> None:
-    """Tell how the command ended, and wait for what it left running."""
+    """Report how the command ended, and wait for the processes that it left running."""
     nothing = os.open("/dev/null", os.O_RDWR)
     for standard in range(3):  # whoever reads the output must not wait for us
         os.dup2(nothing, standard)
@@ -246,7 +246,7 @@ def _end_like(status: int) -> None:
 
 
 def _leave_namespaces(more: int) -> None:
-    """Enter new namespaces as the user we are. Root is itself for all users' files, where it may say so."""
+    """Enter new namespaces as the same user. For root, all users are mapped to themselves if that is permitted."""
     user, group, asks = os.getuid(), os.getgid(), -1
     if user == ROOT:
         waiting, asks = os.pipe()
@@ -285,7 +285,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _build_root(plan: list[str]) -> None:
-    """Make a file system of what the plan allows, and leave the old one."""
+    """Build a file system from what the plan allows, and switch to it."""
     _mount("none", "/", "", RECURSIVE | PRIVATE)
     _mount("tmpfs", "/tmp", "tmpfs", NOSUID | NODEV, "mode=755")
     os.mkdir("/tmp/new")  # noqa: PTH102
@@ -326,7 +326,7 @@ def _mount(source: str, target: str, kind: str, flags: int, data: str = "") -> N
 
 
 def _bind(source: str, target: str, attributes: int) -> None:
-    """Show a folder or a file at another place, if it is there."""
+    """Mount a folder or a file at another place, if it exists."""
     if not os.path.exists(source):  # noqa: PTH110 - see above
         return
     if not os.path.exists(target):  # noqa: PTH110
@@ -353,7 +353,7 @@ def _hide(path: str) -> None:
 
 
 def _fill_devices() -> None:
-    """Make /dev: what holds nothing, terminals and memory of its own, and no device of the machine."""
+    """Make /dev with harmless devices such as null, its own terminals and shared memory, and no real device."""
     for folder in ("pts", "shm"):
         os.makedirs(f"/new/dev/{folder}")  # noqa: PTH103
     for device in DEVICES:
@@ -374,7 +374,7 @@ def _start_loopback() -> None:
 
 
 def _drop_powers() -> None:
-    """Give up what a namespace makes its user: the command must not take the file system apart again."""
+    """Give up the capabilities that a namespace gives its user, so that the command cannot change the mounts."""
     kept = ROOTS_POWERS if os.getuid() == ROOT else ()
     for power in range(LAST_CAPABILITY + 1):
         if power not in kept:

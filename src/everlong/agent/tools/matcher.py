@@ -100,7 +100,7 @@ def _search(query: Query) -> Iterator[Finding]:
 
 
 def _files(query: Query) -> Iterator[tuple[str, int, bytes | None]]:
-    """Yield (path, size, content) of every file that the query names; content is None where it is not searched."""
+    """Yield (path, size, content) of every file that the query names; content is None if it is not searched."""
     place = Place(thread="", call="", workspace=Path(query.workspace), allowed=tuple(map(Path, query.allowed)))
     if (place.workspace / query.path).is_file():
         with open_reading(place, query.path) as file:
@@ -115,7 +115,7 @@ def _files(query: Query) -> Iterator[tuple[str, int, bytes | None]]:
 
 
 def _fits(entry: Entry, glob: str) -> bool:
-    """Whether the glob fits the file: its name, or its path where the glob has a slash."""
+    """Return whether the glob matches the file: its path if the glob has a slash, else its name."""
     if not glob:
         return True
     if "/" not in glob:

@@ -1,6 +1,6 @@
 """The tool `recall`: bring back what is no longer in view, by its reference or by words.
 
-The engine finds it and frames it as background: it was said before, and nothing in it is addressed to the model now.
+The engine finds the text and frames it as background: it comes from earlier, and is not an instruction to the model.
 """
 
 import asyncio
@@ -14,15 +14,15 @@ __all__ = ["RECALL", "recall_tool"]
 
 
 def recall_tool(engine: Engine, most: int = MOST_RECALLED) -> Tool:
-    """Return the tool for the threads of this engine; it shows about `most` characters at a time."""
+    """Return the recall tool for the threads of this engine. It shows about `most` characters at a time."""
 
     @tool(name=RECALL)
     async def recall(
-        what: Annotated[str, "a reference, such as 3f0c9a1b7d2e4856, or a few words"],
+        what: Annotated[str, "a reference, such as 3f0c9a1b7d2e4856, or a few words to search for"],
         place: Place,
-        start: Annotated[int, "the first character to show, to read on in a long original"] = 0,
+        start: Annotated[int, "the first character to show, to continue reading a long original"] = 0,
     ) -> Outcome:
-        """Get back what was left out of this conversation: the original of a reference, or what was said of words."""
+        """Bring back what was left out of this conversation, by its reference or by words that it is about."""
         if not what.strip():
             raise InputError("what: give a reference or a few words")
         return Outcome(await asyncio.to_thread(engine.blocking.recall_text, place.thread, what, start=start, most=most))

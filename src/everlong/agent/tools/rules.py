@@ -1,8 +1,8 @@
 """What a sandboxed command may read and write: paths, computed from the workspace, the environment and the disk.
 
 Everything is an allow-list. A command reads the system and the toolchains on PATH, even those in the home folder; it
-writes the workspace, the allowed folders and a private folder that is its HOME and TMPDIR. Of the rest of the user's
-files it sees nothing. `kept` and `hidden` are exceptions inside of that list; not every kind of sandbox can make them.
+writes the workspace, the allowed folders and a private folder that is its HOME and TMPDIR. It sees no other files of
+the user. `kept` and `hidden` are exceptions inside that list; not every kind of sandbox can make them.
 """
 
 import os
@@ -22,11 +22,11 @@ __all__ = ["Rules", "covered", "rules_for", "without"]
 SYSTEM = tuple(
     map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu", "/sys"))
 )
-#: Names of folders with programs; what the programs need lies beside them.
+#: Names of folders with programs; what the programs need is beside them.
 PROGRAMS = ("bin", "sbin", "shims", "condabin", "scripts")
 #: Folders of the home folder that hold more than a toolchain: only the part that is on PATH is shown.
 SHARED = ("", ".local", ".config", ".cache", ".local/share")
-#: What belongs to a folder of programs in the home folder, without being beside it.
+#: Folders that belong to a folder of programs in the home folder, but are not beside it.
 BELONGS = {
     ".cargo": (".rustup",),
     ".local/bin": (".local/lib", *(f".local/share/{name}" for name in ("uv", "pipx", "mise", "pnpm", "fnm"))),
@@ -37,7 +37,7 @@ TOOLCHAINS = (
     *("VOLTA_HOME", "SDKMAN_DIR", "RBENV_ROOT", "ASDF_DIR", "BUN_INSTALL", "DENO_INSTALL", "ANDROID_HOME"),
 )
 INTERPRETERS = ("python3", "python", "node", "ruby")
-#: Secrets of the home folder, in case one lies inside of what may be read.
+#: Secrets of the home folder, in case one is inside a folder that may be read.
 SECRETS = (
     *(".ssh", ".aws", ".azure", ".gnupg", ".kube", ".docker", ".netrc", ".npmrc", ".pypirc", ".pgpass", ".my.cnf"),
     *(".git-credentials", ".config/git/credentials", ".config/gcloud", ".config/gh", ".config/everlong"),
@@ -48,7 +48,7 @@ SECRETS = (
 )
 #: Secrets of the system, which only root can read.
 SYSTEM_SECRETS = tuple(map(Path, ("/etc/shadow", "/etc/gshadow", "/etc/ssh", "/etc/ssl/private", "/etc/sudoers.d")))
-#: Of git's own files of the user: who makes a commit stands there.
+#: The user's own git files: they name the author of commits.
 GIT_FILES = (".gitconfig", ".config/git/config", ".config/git/ignore", ".config/git/attributes")
 CONFIGURATION = "everlong.toml"
 MOST_TEXT = 65_536
@@ -56,29 +56,29 @@ MOST_TEXT = 65_536
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """What a command may use. All paths are real ones but for the links; `private` holds its HOME and its TMPDIR."""
+    """What a command may use. All paths but the links are resolved; `private` holds its HOME and its TMPDIR."""
 
     read: tuple[Path, ...]
     write: tuple[Path, ...]
-    #: Inside of `read` or `write`, but not to be seen.
+    #: Paths inside `read` or `write` that are hidden.
     hidden: tuple[Path, ...]
-    #: Names under which something of that is known as well, and where they lead.
+    #: Links to paths that may be used, and where they lead.
     links: tuple[tuple[Path, Path], ...]
-    #: Folders whose names may be seen, where only parts of them may be used.
+    #: Folders that may be listed, although only parts of them may be used.
     listed: tuple[Path, ...]
     private: Path
     homes: tuple[Path, ...]
     network: bool
-    #: Inside of `write`, but only to be read: what runs later, outside of the sandbox.
+    #: Paths inside `write` that are read-only: what runs later, outside the sandbox.
     kept: tuple[Path, ...] = ()
-    #: Folders inside of `write` that may not be moved away, because something kept is in them.
+    #: Folders inside `write` that may not be moved away, because something in them is `kept`.
     fixed: tuple[Path, ...] = ()
 
 
 def rules_for(roots: Iterable[Path], private: Path, environment: Mapping[str, str], *, network: bool = False) -> Rules:
-    """Return the rules for work in these folders: the workspace and those that are allowed beside it.
+    """Return the rules for work in these folders: the workspace and the other allowed folders.
 
-    What git and others run later is looked up each time, the rest once: that takes tens of milliseconds.
+    What git and others run later is looked up each time. The rest takes tens of milliseconds and is cached.
     """
     named = tuple((name, environment[name]) for name in ("HOME", "PATH", *TOOLCHAINS) if name in environment)
     rules = _lasting(tuple(map(_real, roots)), private, named, network)
@@ -88,7 +88,7 @@ def rules_for(roots: Iterable[Path], private: Path, environment: Mapping[str, st
 
 @lru_cache(maxsize=64)
 def _lasting(wanted: tuple[Path, ...], private: Path, variables: tuple[tuple[str, str], ...], network: bool) -> Rules:
-    """Return the rules but for what is kept."""
+    """Return the rules without `kept` and `fixed`."""
     environment = dict(variables)
     homes = _homes(environment)
     worktrees = [parts for root in wanted if (parts := _worktree(root))]
@@ -114,7 +114,7 @@ def _lasting(wanted: tuple[Path, ...], private: Path, variables: tuple[tuple[str
 
 
 def without(root: Path, shut: Collection[Path]) -> Iterator[Path]:
-    """Yield folders and files that hold all of a folder but what is shut: itself, or as many parts as are needed.
+    """Yield the paths that make up a folder without what is shut: the folder itself, or as many parts as are needed.
 
     Example: /etc without /etc/ssh -> /etc/hosts, /etc/passwd, … but not /etc
     """
@@ -127,12 +127,12 @@ def without(root: Path, shut: Collection[Path]) -> Iterator[Path]:
     with suppress(OSError):
         parts = sorted(root.iterdir())
     for part in parts:
-        if not part.is_symlink():  # where it leads is allowed, or is not
+        if not part.is_symlink():  # its target has rules of its own
             yield from without(part, shut)
 
 
 def covered(path: Path, roots: Iterable[Path]) -> bool:
-    """Whether a path lies in one of the folders, or is one."""
+    """Return whether a path is in one of the folders, or is one of them."""
     return any(path.is_relative_to(root) for root in roots)
 
 
@@ -141,7 +141,7 @@ def _real(path: Path) -> Path:
 
 
 def _outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the paths in order, without those that lie in another one."""
+    """Return the paths in order, without those that are inside another one."""
     found: list[Path] = []
     for path in sorted(set(paths)):
         if not covered(path, found):
@@ -150,9 +150,9 @@ def _outermost(paths: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def _homes(environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Return the user's home folder, as the environment and as the system has it."""
+    """Return the user's home folder, as the environment and the system name it."""
     homes = [Path(environment["HOME"])] if environment.get("HOME") else []
-    with suppress(KeyError):  # a user without a row
+    with suppress(KeyError):  # the user is not in the password database
         homes.append(Path(pwd.getpwuid(os.getuid()).pw_dir))
     return tuple(dict.fromkeys(home for home in map(_real, homes) if home != Path("/") and home.is_dir()))
 
@@ -160,12 +160,12 @@ def _homes(environment: Mapping[str, str]) -> tuple[Path, ...]:
 def _usable(root: Path, homes: Iterable[Path]) -> Iterator[Path]:
     """Yield the parts of a workspace that may be written: all of it, unless the home folder is in it.
 
-    Then only what is visible in the home folder: a command that could add to the rest would run at the next login.
+    Then only the visible parts of the home folder: a hidden file could run a command at the next login.
     """
     shut = []
     for home in homes:
         if home.is_relative_to(root):
-            shut.append(home / ".profile")  # there or not
+            shut.append(home / ".profile")  # even if it does not exist
             with suppress(OSError):
                 shut += [part for part in home.iterdir() if part.name.startswith(".")]
     return without(root, shut)
@@ -173,7 +173,7 @@ def _usable(root: Path, homes: Iterable[Path]) -> Iterator[Path]:
 
 def _toolchains(wanted: Iterable[Path], environment: Mapping[str, str], homes: Collection[Path]) -> Iterator[Path]:
     """Yield the folders of the programs on PATH, with what these need."""
-    yield from (Path(sys.base_prefix), Path(sys.prefix))  # ours
+    yield from (Path(sys.base_prefix), Path(sys.prefix))  # our own interpreter
     folders = [path for path in map(Path, environment.get("PATH", "").split(os.pathsep)) if path.is_absolute()]
     yield from folders
     yield from (_toolchain(folder, homes) for folder in folders)
@@ -207,7 +207,7 @@ def _secrets(homes: Iterable[Path]) -> Iterator[Path]:
 
 
 def _harmless(file: Path) -> bool:
-    """Whether a file is there, and no password in it."""
+    """Return whether a file exists and contains no password."""
     try:
         with file.open("rb") as opened:
             text = opened.read(MOST_TEXT).decode("utf-8", "replace")
@@ -220,7 +220,7 @@ def _harmless(file: Path) -> bool:
 
 
 def _kept(write: Iterable[Path], environment: Mapping[str, str]) -> tuple[tuple[Path, ...], tuple[Path, ...]]:
-    """Return folders that may not be moved, and what may only be read: what runs or counts outside of the sandbox."""
+    """Return folders that may not be moved, and read-only paths: what runs or is read outside the sandbox."""
     fixed: list[Path] = []
     kept: list[Path] = []
     for root in write:
@@ -239,21 +239,21 @@ def _kept(write: Iterable[Path], environment: Mapping[str, str]) -> tuple[tuple[
 
 
 def _of_repository(git: Path, fixed: list[Path], kept: list[Path]) -> None:
-    """Keep the hooks and the settings of a repository: both are programs that git runs for the user."""
+    """Protect the hooks and the configuration of a repository: git runs programs from both for the user."""
     fixed.append(git)
     for folder in (git, *git.glob("modules/*")):
         if (folder / "hooks").is_symlink() or (folder / "config").is_symlink():
-            kept.append(folder)  # a link cannot be kept, but all around it can
+            kept.append(folder)  # a link cannot be protected, but the folder around it can
             continue
-        with suppress(OSError):  # what is not there could not be kept
+        with suppress(OSError):  # a missing folder could not be protected
             (folder / "hooks").mkdir(exist_ok=True)
         kept += [path for name in ("hooks", "config", "config.worktree") if (path := folder / name).exists()]
 
 
 def _worktree(root: Path) -> tuple[Path, ...]:
-    """Return the repository of a worktree, and of it what a commit writes; nothing if it is no worktree.
+    """Return the repository of a worktree, and the parts of it that a commit writes; () if it is not a worktree.
 
-    The repository has to name the worktree in its turn: any file could claim to belong to any folder.
+    The repository has to name the worktree too, because any file could claim to belong to any repository.
     """
     file = root / ".git"
     try:
@@ -275,7 +275,7 @@ def _first_line(file: Path) -> str:
 
 
 def _repositories(wanted: Iterable[Path], homes: Iterable[Path]) -> Iterator[Path]:
-    """Yield the repository around a workspace that is a part of one: git needs all of it to compare."""
+    """Yield the repository that contains a workspace: git needs all of it to compare files."""
     for root in wanted:
         for folder in (root, *root.parents):
             if folder == Path("/") or any(home.is_relative_to(folder) for home in homes):

@@ -1,16 +1,16 @@
-"""The sandbox of the shell: which kinds there are, which of them works here, and how a command is put into it.
+"""The sandbox of the shell: its kinds, which of them work here, and how to run a command in one.
 
-A kind is a translation of the same `Rules`. The strongest that works is taken, and "works" means that it was tried:
-a program ran in it and could not write outside. Where none does, this is said, and commands run as the user.
+Each kind translates the same `Rules`. The strongest that works is used; "works" means that a program was tried in it
+and could not write outside. If none works, the description says so, and commands run as the user.
 
-What the kinds cannot do alike:
+How the kinds differ:
 - `namespaces` and `bubblewrap` show the command a file system of its own, with its own processes and its own network,
   which is a loopback that nobody else reaches. What git runs later (`.git/hooks`, `.git/config`) is read-only.
-- `landlock` only adds rights up. Nothing inside of the workspace can be kept from a command, so it can write a hook
-  that git runs later, outside. It makes no sockets at all, or with the network none to services on this machine.
+- `landlock` can only grant rights. It cannot protect anything inside the workspace, so a command can write a hook
+that git runs later, outside. A command opens no sockets, or with the network none to services on this machine.
   Metadata (modes, times) of files outside can be changed, and older kernels prevent less: see `_gaps`.
-- None of them limits time, memory or disk, hides names of system processes from `landlock`, or judges what a command
-  leaves in the workspace: a Makefile that it wrote does what it says when somebody runs it.
+- None of them limits time, memory or disk, or checks what a command leaves in the workspace: a Makefile that it wrote
+does what it says when somebody runs it. With `landlock`, a command also sees the names of system processes.
 """
 
 import atexit
@@ -40,7 +40,7 @@ __all__ = ["CHOICES", "KINDS", "Sandbox", "find_sandbox", "why_not"]
 KindName: TypeAlias = Literal["namespaces", "bubblewrap", "landlock"]
 PROBE_SECONDS = 20.0
 TEMPORARY = Path("/tmp")
-#: Where bubblewrap is looked for: on PATH there may be folders that a command can write.
+#: Where to look for bubblewrap: PATH may have folders that a command can write.
 BUBBLEWRAP_PATH = "/usr/bin:/bin:/usr/local/bin"
 #: Runs the launcher from memory: a command may be able to change the file it came from.
 RUN = "import marshal, sys; exec(marshal.loads(bytes.fromhex(sys.argv.pop(1))))"
@@ -54,12 +54,12 @@ NETWORK_REFUSED = re.compile(
     r"|name or service not known|\b(?:ENETUNREACH|EAI_AGAIN|ECONNREFUSED|ENOTFOUND)\b",
     re.IGNORECASE,
 )
-ENDING = 600  # characters of a command that did not fail, in which a reason is looked for
+ENDING = 600  # characters at the end of a successful command's output in which a reason is searched
 
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """A sandbox for commands. `kind` is "" where there is none; then `asked` says whether that was wanted."""
+    """A sandbox for commands. `kind` is "" if there is none; `asked` says whether that was wanted."""
 
     kind: KindName | Literal[""]
     asked: str = "auto"
@@ -67,21 +67,21 @@ class Sandbox:
 
     @property
     def description(self) -> str:
-        """What a command may not do here, for the model that writes it."""
+        """What a command cannot do here, for the model that writes it."""
         if not self.kind:
-            why = "it is switched off" if self.asked == "off" else "none works on this system"
-            return f"There is no sandbox ({why}): the command can do what the user can."
+            why = "it is turned off" if self.asked == "off" else "none works on this system"
+            return f"There is no sandbox ({why}): the command can do everything that the user can do."
         network = NETWORKS[self.network, self.kind == "landlock"]
         gaps = "".join(f" {gap}" for gap in _gaps(self.kind, network=self.network))
         return (
-            "It runs in a sandbox: it reads the system and the installed tools, writes only in the workspace, $TMPDIR "
-            f"and $HOME (private and temporary), and sees nothing else of the user's files. {network}{gaps}"
+            "It runs in a sandbox: it can read the system and the installed tools, writes only in the workspace, "
+            f"$TMPDIR and $HOME (private and temporary), and cannot see any other files of the user. {network}{gaps}"
         )
 
     def enclosed(
         self, command: Sequence[str], roots: Sequence[Path], folder: Path, environment: Mapping[str, str]
     ) -> tuple[list[str], dict[str, str]]:
-        """Return the command and the environment to start it with. `roots` are the workspace and what is allowed."""
+        """Return the command and its environment. `roots` are the workspace and the allowed folders."""
         if not self.kind:
             return list(command), dict(environment)
         private = _private_folder(roots[0], environment.get("HOME", ""))
@@ -91,7 +91,7 @@ class Sandbox:
         return KINDS[self.kind](rules, command, folder), environment_in(private, environment)
 
     def reason(self, output: str, *, failed: bool, homes: Iterable[str] = ()) -> str:
-        """Return a line about the sandbox, if it may be why a command did not do its work; "" otherwise."""
+        """Return a line about the sandbox if it may be why a command failed; "" otherwise."""
         seen = output if failed else output[-ENDING:]
         hidden = "No such file" in seen and any(home in seen for home in homes if len(home) > 1)
         if not self.kind:
@@ -104,16 +104,16 @@ class Sandbox:
 
 
 NETWORKS = {
-    (False, False): "It has no network; its loopback is its own, and ends with the command.",
-    (False, True): "It has no network, and no loopback either.",
-    (True, False): "It has the network.",
-    (True, True): "It has the network, but no sockets to other programs on this machine.",
+    (False, False): "It has no network. It has its own loopback, which ends with the command.",
+    (False, True): "It has no network and no loopback.",
+    (True, False): "It has network access.",
+    (True, True): "It has network access, but no sockets to other programs on this machine.",
 }
 FILES = (
-    "it may be the reason: a command writes only in the workspace (where that is the home folder: in its visible "
-    "folders), $TMPDIR and $HOME, sees nothing else of the user's files, and cannot change .git/hooks or .git/config."
+    "it may be the reason: a command writes only in the workspace (if that is the home folder, only in its visible "
+    "folders), $TMPDIR and $HOME, cannot see any other files of the user, and cannot change .git/hooks or .git/config."
 )
-ONLY_USER = "Only the user can allow more ({option}); do not try to get around it."
+ONLY_USER = "Only the user can allow more ({option}); do not try to work around it."
 
 
 def find_sandbox(asked: str = "auto", *, network: bool = False) -> Sandbox:
@@ -127,17 +127,19 @@ def find_sandbox(asked: str = "auto", *, network: bool = False) -> Sandbox:
         return Sandbox(next((kind for kind in KINDS if not why_not(kind)), ""), asked, network)
     for kind in KINDS:
         if kind == asked and (reason := why_not(kind)):
-            raise InputError(f"sandbox: {kind} does not work here ({reason}); auto takes what does, off goes without")
+            raise InputError(
+                f"sandbox: {kind} does not work here ({reason}); use auto to choose one that works, or off to use none"
+            )
         if kind == asked:
             return Sandbox(kind, asked, network)
-    raise InputError(f"sandbox is one of {', '.join(CHOICES)}, not {asked!r}")
+    raise InputError(f"sandbox must be one of {', '.join(CHOICES)}, not {asked!r}")
 
 
 @cache
 def why_not(kind: KindName) -> str:
     """Return why a kind does not work on this system, "" if it does: a program is run in it, once."""
     if sys.platform != "linux":
-        return "it is for Linux"
+        return "it works only on Linux"
     if kind == "bubblewrap" and not _bubblewrap():
         return "bwrap is not installed"
     if kind == "landlock" and not (landlock_version() and os.uname().machine in MACHINES):
@@ -155,19 +157,19 @@ def why_not(kind: KindName) -> str:
             return str(error)
         said = " ".join(ran.stderr.decode(errors="replace").split())
         if outside.exists():
-            return "it does not hold"
+            return "it does not isolate"
         return "" if ran.returncode == 0 else said or f"exit code {ran.returncode}"
 
 
 def _gaps(kind: str, *, network: bool) -> Iterator[str]:
-    """Yield what a kind does not prevent on this system, whose kernel may know less than the newest."""
+    """Yield what a kind does not prevent on this system; older kernels prevent less."""
     version, alone = landlock_version(), kind == "landlock"
     if alone and version < 3:
-        yield "Files outside could be emptied."
+        yield "Files outside the workspace can be emptied."
     if alone and version < 6:
         yield "Signals to other programs are not prevented."
     if not alone and network and version < 6:
-        yield "Services of the user with abstract sockets can be reached."
+        yield "The user's services with abstract sockets can be reached."
 
 
 # --- the private folder -----------------------------------------------------------------------------
@@ -175,7 +177,7 @@ def _gaps(kind: str, *, network: bool) -> Iterator[str]:
 
 @cache
 def _private_folder(workspace: Path, home: str) -> Path:  # noqa: ARG001 - one for each
-    """Make the folder that commands in a workspace share, until we end."""
+    """Make the private folder that commands in a workspace share. It is removed when the program ends."""
     folder = Path(os.path.realpath(tempfile.mkdtemp(prefix="everlong-")))
     (folder / "tmp").mkdir()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -183,13 +185,13 @@ def _private_folder(workspace: Path, home: str) -> Path:  # noqa: ARG001 - one f
 
 
 def _fill_home(home: Path, rules: Rules) -> None:
-    """Make the home folder, before any command can: links to what may be used of the real one, at the same names."""
+    """Make the home folder before any command can, with links to the usable parts of the real one."""
     home.mkdir()
     for real in rules.homes:
         for path in (*rules.write, *rules.read):
             if path.is_relative_to(real) and path != real:
                 link = home / path.relative_to(real)
-                with suppress(OSError):  # it lies in something that is linked already
+                with suppress(OSError):  # it is inside a folder that is linked already
                     link.parent.mkdir(parents=True, exist_ok=True)
                     link.symlink_to(path)
 
@@ -199,7 +201,7 @@ def _fill_home(home: Path, rules: Rules) -> None:
 
 @cache
 def _launcher() -> tuple[str, ...]:
-    """Return the command that runs the launcher, by the interpreter itself and not a link to it."""
+    """Return the command that runs the launcher, with the interpreter itself and not a link to it."""
     code = compile(inspect.getsource(launcher), "launcher", "exec", dont_inherit=True, optimize=2)
     return (os.path.realpath(sys.executable), "-I", "-S", "-c", RUN, marshal.dumps(code).hex())
 
@@ -232,13 +234,13 @@ def _by_namespaces(rules: Rules, command: Sequence[str], folder: Path) -> list[s
 
 
 def _has_temporary(rules: Rules) -> bool:
-    """Whether /tmp is the private folder; it is not where the workspace lies there, whose names would mislead."""
+    """Return whether /tmp is the private folder; not if the workspace is in /tmp, because its paths must not change."""
     used = (path for path in rules.write if path != rules.private)
     return not any(covered(path, [TEMPORARY]) or covered(TEMPORARY, [path]) for path in used)
 
 
 def _links(rules: Rules) -> list[tuple[Path, Path]]:
-    """Return the links that have to be made: those that lie in nothing that is shown."""
+    """Return the links to create: those that are not inside a path that is shown."""
     shown = (*rules.read, *rules.write, *((TEMPORARY,) if _has_temporary(rules) else ()))
     return [link for link in rules.links if not covered(link[0], shown)]
 
@@ -261,7 +263,7 @@ def _by_bubblewrap(rules: Rules, command: Sequence[str], folder: Path) -> list[s
     for option, paths in (("--bind", rules.fixed), ("--ro-bind", rules.kept)):
         for path in paths:
             line += (option, str(path), str(path))
-    inner = (*_launcher(), "scope", "--") if rules.network else LIMITED  # which takes ten milliseconds less
+    inner = (*_launcher(), "scope", "--") if rules.network else LIMITED  # a shell starts ten milliseconds faster
     return [*line, "--remount-ro", "/", "--chdir", str(folder), "--", *inner, *command]
 
 
@@ -271,5 +273,5 @@ KINDS: Mapping[KindName, Callable[[Rules, Sequence[str], Path], list[str]]] = {
     "bubblewrap": _by_bubblewrap,
     "landlock": _by_landlock,
 }
-#: What the setting takes.
+#: The values of the setting.
 CHOICES: tuple[str, ...] = ("auto", "off", *KINDS)

@@ -28,16 +28,16 @@ def search_tool(seconds: float) -> Tool:
 
     @tool
     async def search_files(
-        pattern: Annotated[str, "a regular expression, (?i) for any case; or words as they are, if regex is false"],
+        pattern: Annotated[str, "a regular expression, with (?i) to ignore case; or literal text if regex is false"],
         place: Place,
         path: Annotated[str, "a folder or file, relative to the workspace"] = ".",
-        glob: Annotated[str, "only files of that name, such as *.py or src/**/*.ts"] = "",
+        glob: Annotated[str, "only files whose path matches, such as *.py or src/**/*.ts"] = "",
         regex: Annotated[bool, "whether the pattern is a regular expression"] = True,
         context: Annotated[int, "lines to show before and after each match"] = 0,
     ) -> Outcome:
-        """Find lines in text files. Caches, packages, version control and binary files are not looked into."""
+        """Search for lines in text files. Caches, packages, version control and binary files are not searched."""
         if not pattern:
-            raise InputError("pattern: is empty")
+            raise InputError("pattern: must not be empty")
         inside(place, path)
         query = Query(
             workspace=str(place.workspace.absolute()),
@@ -60,7 +60,7 @@ search_files = search_tool(SECONDS)
 
 def _outcome(output: bytes, seconds: float) -> Outcome:
     decoder = msgspec.json.Decoder(Finding)
-    whole, _, _ = output.rpartition(b"\n")  # without a line that was cut off when time was over
+    whole, _, _ = output.rpartition(b"\n")  # without a line that was cut off at the time limit
     findings = [decoder.decode(line) for line in whole.split(b"\n") if line]
     ended = next((finding for finding in findings if isinstance(finding, Ended)), None)
     if ended and ended.problem:
@@ -69,7 +69,7 @@ def _outcome(output: bytes, seconds: float) -> Outcome:
     lines, shown = _listed(matches)
     notes = []
     if shown < len(matches):
-        notes.append(f"the first {shown} matches are shown; be more exact for the others")
+        notes.append(f"only the first {shown} matches are shown; use a more specific pattern to see others")
     if ended is None:
         paths = (finding.path for finding in reversed(findings) if isinstance(finding, Looking))
         place = next(paths, "the first folder")
@@ -77,14 +77,14 @@ def _outcome(output: bytes, seconds: float) -> Outcome:
     elif ended.enough:
         notes.append(f"stopped at {len(matches)} matches: there are more")
     if ended and ended.skipped:
-        notes.append(f"{ended.skipped} files were too large to be looked through")
+        notes.append(f"{ended.skipped} files were too large to search")
     if not matches and ended:
         notes.insert(0, f"nothing found in {ended.files:,} files")
     return Outcome("\n".join([*lines, *(f"[{note}]" for note in notes)]), failed=ended is None and not matches)
 
 
 def _listed(matches: list[Match]) -> tuple[list[str], int]:
-    """Return the matches file by file, each line once, and how many of them there was room for."""
+    """Return the matches file by file, each line once, and how many of the matches fit."""
     lines: list[str] = []
     size = shown = 0
     for path, in_file in groupby(matches, key=lambda match: match.path):

@@ -1,8 +1,8 @@
 """The tool `shell`: run a command with a limit for its time and its output.
 
-The command is a process group of its own, without input and without the secrets of our environment, in a sandbox where
-the system has one (`sandbox`). When its time is over, when it writes too much, or when the turn is interrupted, the
-whole group is killed. A sandbox is no reason to skip the approval: the workspace is open to the command.
+The command runs in its own process group, without input, without the secrets of our environment, and in a sandbox if
+the system has one (`sandbox`). The whole group is killed when its time is up, when it writes too much, or when the turn
+is interrupted. A command in a sandbox needs approval too, because it can change the workspace.
 """
 
 import asyncio
@@ -32,8 +32,8 @@ FOLDER = ".everlong/output"  # of the workspace, for output that is too long to 
 MOST_FILES = 20
 NOT_FOR_GIT = "*\n"
 PIECE = 65_536
-GRACE = 0.3  # seconds in which the last output is read, after the command has ended
-#: Starts a command that writes to a descriptor, which is closed here.
+GRACE = 0.3  # seconds to read the last output after the command has ended
+#: Starts a command that writes to a descriptor, and closes our copy of it.
 Start: TypeAlias = Callable[[int], Awaitable[asyncio.subprocess.Process]]
 
 
@@ -48,7 +48,7 @@ class ShellLimits:
 
 @dataclass(slots=True)
 class Capture:
-    """What a command has written so far: its first and last bytes, and where it is long the whole in a file."""
+    """The output of a command so far: its first and last bytes, and all of it in a file if it is long."""
 
     workspace: Path
     head_size: int = 24_000
@@ -75,7 +75,7 @@ class Capture:
             del self.tail[: -self.tail_size]
 
     def close(self) -> None:
-        """Finish: nothing more comes."""
+        """Finish, after the last output."""
         if self.total > self._in_memory:
             del self.tail[: -self.tail_size]
         if self._file is not None:
@@ -98,7 +98,7 @@ class Capture:
         return self.head_size + self.tail_size
 
     def _spill(self, before: bytes, piece: bytes) -> None:
-        """Write to the file; a full disk is no reason to end the command."""
+        """Write to the file; a full disk does not end the command."""
         if self._failed:
             return
         try:
@@ -114,7 +114,7 @@ class Capture:
         folder = open_inner(self.workspace, FOLDER.split("/"), mode=0o700)
         try:
             if os.fstat(folder).st_mode & 0o077:
-                os.fchmod(folder, 0o700)  # what commands write is nobody else's business
+                os.fchmod(folder, 0o700)  # other users must not read the output
             _keep_from_git(folder)
             _remove_oldest(folder)
             name = f"{token_hex(4)}.txt"
@@ -150,17 +150,17 @@ def shell_tool(limits: ShellLimits | None = None, sandbox: Sandbox | None = None
     async def shell(
         command: str,
         place: Place,
-        seconds: Annotated[int, "how long it may run"] = most.seconds,
+        seconds: Annotated[int, "the time limit in seconds"] = most.seconds,
         folder: Annotated[str, "where to run it, relative to the workspace"] = ".",
     ) -> Outcome:
-        """Run a command in a shell and give back what it writes and its exit code. It has no input."""
+        """Run a command in a shell and return its output and exit code. The command has no input."""
         if not command.strip() or "\0" in command:
-            raise InputError("command: is empty, or has a NUL in it")
+            raise InputError("command: must not be empty or contain a NUL character")
         if seconds < 1:
-            raise InputError("seconds: is a number of seconds, from 1")
+            raise InputError("seconds: must be at least 1")
         directory = inside(place, folder)
         if not directory.is_dir():
-            raise InputError(f"folder: {folder} is no folder")
+            raise InputError(f"folder: {folder} is not a folder")
         capture = Capture(place.workspace)
         try:
             program, environment = _enclosed(box, command, directory, place)
@@ -177,7 +177,7 @@ def shell_tool(limits: ShellLimits | None = None, sandbox: Sandbox | None = None
 
 
 def _describe(arguments: Mapping[str, Any], place: Place) -> Action:
-    """Describe a command. One that runs in another folder is another command: patterns see the `cd` before it."""
+    """Describe a command. In another folder it counts as another command, so patterns see a `cd` before it."""
     command, folder = arguments["command"], shown(place, inside(place, arguments["folder"]))
     elsewhere = folder != "."
     return Action(
@@ -197,7 +197,7 @@ def _enclosed(sandbox: Sandbox, command: str, directory: Path, place: Place) -> 
 
 
 async def _run(start: Start, capture: Capture, seconds: int, most: int) -> str:
-    """Run a command to its end; return the end in words."""
+    """Run a command until it ends; return how it ended, in words."""
     reading, writing = os.pipe()
     output = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -218,7 +218,7 @@ async def _run(start: Start, capture: Capture, seconds: int, most: int) -> str:
 
 
 async def _started(start: Start, output: int) -> asyncio.subprocess.Process:
-    """Start a command. An interrupt meanwhile waits until it is there: only then all of it can be killed."""
+    """Start a command. An interrupt waits until it has started: only then its whole group can be killed."""
     starting = asyncio.ensure_future(start(output))
     try:
         return await asyncio.shield(starting)
@@ -233,7 +233,7 @@ async def _started(start: Start, output: int) -> asyncio.subprocess.Process:
 async def _start(
     program: list[str], directory: Path, environment: dict[str, str], output: int
 ) -> asyncio.subprocess.Process:
-    """Start the command. Our copy of its output is closed in any case: otherwise reading it would never end."""
+    """Start the command. Close our copy of its output in any case, or reading it would never end."""
     try:
         return await asyncio.create_subprocess_exec(
             *program,
@@ -251,7 +251,7 @@ async def _start(
 
 
 async def _wait(process: asyncio.subprocess.Process, collecting: "asyncio.Task[bool]", seconds: int, most: int) -> str:
-    """Wait until the command ends, its time is over or it wrote too much; return which it was, in words."""
+    """Wait until the command ends, its time is up or it has written too much; return which it was, in words."""
     waiting = asyncio.create_task(process.wait())
     clock = asyncio.get_running_loop().time
     until = clock() + seconds
@@ -261,17 +261,19 @@ async def _wait(process: asyncio.subprocess.Process, collecting: "asyncio.Task[b
             return f"stopped: it wrote more than {most:,} bytes"
         await asyncio.wait({waiting}, timeout=max(0, until - clock()))  # it may have closed its output and still run
         if not waiting.done():
-            return f"stopped after {seconds} seconds; give it more, or run it in the background, its output in a file"
+            return f"stopped after {seconds} seconds; allow more, or run it in the background with its output in a file"
         await asyncio.wait({collecting}, timeout=GRACE)
     finally:
         waiting.cancel()
     code = process.returncode or 0
     end = f"killed by signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    return end if collecting.done() else f"{end}; something of it still runs in the background, unread"
+    return (
+        end if collecting.done() else f"{end}; a process of it still runs in the background, and its output is not read"
+    )
 
 
 async def _collect(output: asyncio.StreamReader, capture: Capture, most: int) -> bool:
-    """Read until the output ends; return False where it is more than it may be."""
+    """Read until the output ends; return False if it is too long."""
     while piece := await output.read(PIECE):
         capture.take(piece)
         if capture.total > most:
@@ -288,9 +290,9 @@ def _text(capture: Capture) -> str:
     """Return the output, whole or its head and tail."""
     if capture.left_out <= 0:
         return plain(bytes(capture.head + capture.tail)).rstrip("\n")
-    where = "it was not kept"
+    where = "they were not stored"
     if capture.path:
-        whole = "the whole" if capture.file_is_whole else "its beginning"
-        where = f"{whole} in {capture.path}, for read_file and search_files"
+        whole = "the full output is" if capture.file_is_whole else "the beginning is"
+        where = f"{whole} in {capture.path}: use read_file or search_files"
     marker = f"[{capture.left_out:,} of {capture.total:,} bytes left out here; {where}]"
     return "\n".join((plain(bytes(capture.head)), marker, plain(bytes(capture.tail)).rstrip("\n")))

@@ -41,11 +41,11 @@ class TodoList:
     def replace(self, items: list[TodoItem]) -> None:
         """Replace the list. Raises InputError for one that is too long to be kept in view."""
         if len(items) > MOST_ITEMS:
-            raise InputError(f"items: at most {MOST_ITEMS}, not {len(items)}")
+            raise InputError(f"items: there can be at most {MOST_ITEMS}, not {len(items)}")
         tidy = [TodoItem(" ".join(item.text.split()), item.state) for item in items]
         for number, item in enumerate(tidy, 1):
             if not item.text or len(item.text) > LONGEST_ITEM:
-                raise InputError(f"items: the text of item {number} has 1 to {LONGEST_ITEM} characters")
+                raise InputError(f"items: the text of item {number} must have 1 to {LONGEST_ITEM} characters")
         self.items = tuple(tidy)
         if self._changed is not None:
             self._changed(self)
@@ -72,9 +72,9 @@ def todo_tool(todos: TodoList) -> Tool:
 
     @tool
     async def todo(
-        items: Annotated[list[TodoItem], "the whole list, in order; it replaces the one before"],
+        items: Annotated[list[TodoItem], "the complete list, in order; it replaces the previous one"],
     ) -> str:
-        """Keep the list of what is to be done: give all of it each time. Use it for work of several steps."""
+        """Keep a todo list. Give the complete list each time. Use it for work that takes several steps."""
         todos.replace(items)
         done = sum(item.state == "done" for item in todos.items)
         return f"{done} of {len(todos.items)} done\n{todos.to_text()}".rstrip()

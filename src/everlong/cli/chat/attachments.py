@@ -1,6 +1,6 @@
-"""What goes with a message beside its words: files that it names with @, pictures, and the output of typed commands.
+"""What a message carries besides its text: files that it names with @, pictures, and the output of typed commands.
 
-Files are read within the boundary of the agent's tools: a pasted text that says @~/.ssh/id_rsa attaches nothing.
+Files are read within the boundary of the agent's tools: a pasted text with @~/.ssh/id_rsa attaches nothing.
 """
 
 import base64
@@ -24,13 +24,13 @@ MOST_TEXT = 4_000_000  # bytes of a file that is attached
 MOST_NAMED = 20  # files of one message
 LONGEST_NAME = 300  # characters of a path
 SHORT = 80
-ALIKE = 0.75  # share of letters that a misspelt name has in common with a file's
-#: A file that a message names: @src/app.py, or @"my notes.txt". An address such as me@example.com names none.
+ALIKE = 0.75  # share of letters that a misspelt name has in common with a file name
+#: A file that a message names: @src/app.py, or @"my notes.txt". An address such as me@example.com does not count.
 NAMED = re.compile(r'(?<![^\s(\[{"\'])@(?:"([^"\n]+)"|([^\s"]+))')
-AFTER = ".,;:!?)]}'\"。，；：！？）】》」"  # what may stand behind a path and is no part of it
+AFTER = ".,;:!?)]}'\"。，；：！？）】》」"  # signs that may follow a path without being part of it
 FILE = '<file name="{name}">\n{text}\n</file>'
 COMMAND = '<command line="{line}">\n{text}\n</command>'
-#: How picture files of each kind begin; the name of a file decides nothing.
+#: How picture files of each kind begin; the file name does not matter.
 SIGNATURES: tuple[tuple[bytes, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -41,7 +41,7 @@ SIGNATURES: tuple[tuple[bytes, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Attached:
-    """A file that goes with a message, or the line that says why it does not (`part` is None)."""
+    """A file that is attached to a message, or the line that says why it is not (`part` is None)."""
 
     name: str
     part: Text | Image | None
@@ -50,7 +50,7 @@ class Attached:
 
 
 def files_named(text: str, config: AgentConfig, say: Words) -> Iterator[Attached]:
-    """Yield the files that a message names with @, each once. What looks like no path and is no file is passed over.
+    """Yield the files that a message names with @, each once. Words that are neither paths nor files are skipped.
 
     Example: "Explain @src/app.py, please" -> the text of src/app.py
     """
@@ -70,18 +70,18 @@ def files_named(text: str, config: AgentConfig, say: Words) -> Iterator[Attached
 
 
 def _path_in(word: str, config: AgentConfig) -> str:
-    """Return the path that a word names, without what stands behind it."""
+    """Return the path in a word, without punctuation after it."""
     if not (config.workspace / word).exists():
         word = word.rstrip(AFTER)
     return word
 
 
 def _file(name: str, config: AgentConfig, say: Words, *, certain: bool) -> Attached | None:
-    """Return a file of the workspace; None for a word that is none, as @property. `certain`: it is meant as one."""
+    """Return a file of the workspace; None for a word such as @property. `certain` means that a file is meant."""
     path, shown = config.workspace / name, one_line(name)[:SHORT]
     try:
         exists = path.exists()
-    except (OSError, ValueError):  # ValueError: a NUL
+    except (OSError, ValueError):  # ValueError: a NUL byte
         exists = False
     if not exists:
         near = nearest(path.name, (each.name for each in _beside(path)), near=ALIKE)
@@ -111,7 +111,7 @@ def _beside(path: Path) -> Iterator[Path]:
 
 
 def command_output(command: str, text: str) -> Text:
-    """Return what a typed command wrote, as the model reads it with the next message."""
+    """Return the output of a typed command as the model reads it with the next message."""
     line = " ".join(command.split()).replace('"', "'")
     return Text(COMMAND.format(line=line, text=clean(text)))
 
@@ -122,13 +122,13 @@ def command_output(command: str, text: str) -> Text:
 def picture_in(path: Path, say: Words) -> tuple[Image, int]:
     """Return the picture in a file and its size in bytes. Raises InputError for a file that no model accepts."""
     try:
-        if not path.is_file() and path.exists():  # a device or a pipe may never end
+        if not path.is_file() and path.exists():  # reading a device or a pipe may never end
             raise InputError(say("image_wrong", name=path.name))
         size = path.stat().st_size
         if size > MOST_BYTES:
             figures = {"n": str(size // MEGABYTE), "most": str(MOST_BYTES // MEGABYTE)}
             raise InputError(say("image_large", name=path.name, **figures))
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the name
+    except (OSError, ValueError) as error:  # ValueError: a NUL byte in the name
         raise InputError(f"{path.name}: {getattr(error, 'strerror', None) or error}") from None
     data = read_input(path, MOST_BYTES)
     return _image(data, _media_type(data), path.name, say), len(data)

@@ -1,7 +1,11 @@
-"""The commands of the chat: a table of names, what they take, and what they do. `tables` prints their tables."""
+"""The commands of the chat: a table of names, what they take, and the functions that run them.
+
+`tables` prints tables.
+"""
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count, islice
 
@@ -16,7 +20,7 @@ from everlong.cli.sessions.options import find_thread
 from everlong.cli.terminal.tables import amount
 from everlong.cli.terminal.text import clean, one_line
 from everlong.cli.words.wording import Words
-from everlong.core import EventKind, Message, Thread, nearest
+from everlong.core import EventKind, Message, Removal, Role, Thread, nearest
 from everlong.engine import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Threads, outlook_of, saved_on, spent_on
 from everlong.errors import EverlongError, InputError, NoThread
 from everlong.windows import Window
@@ -27,7 +31,8 @@ LISTED = 20  # threads
 FOUND = 8  # messages of a search
 SHOWN = 20_000  # characters of a call, or of an original
 SHORT = 80  # characters of a pin
-MOST_ROWS = 1 << 40  # of a thread; a larger number is none of its messages
+LOOKED_BACK = 1_000  # messages that are searched for the last question
+MOST_ROWS = 1 << 40  # of a thread; a larger number cannot be a message
 KILOBYTE = 1024
 
 
@@ -64,7 +69,7 @@ def run_command(chat: Chat, line: str) -> None:
 
 
 def _number(text: str) -> int:
-    """Return the number in a text, -1 if it is none; one that is longer than any list counts as very large."""
+    """Return the number in a text, or -1; a number with too many digits is shortened and still very large."""
     return int(text[:SHORT]) if text.isdecimal() else -1
 
 
@@ -81,22 +86,22 @@ def _context(chat: Chat, _: str) -> None:
 
 
 def _cost(chat: Chat, _: str) -> None:
-    """Print what this thread has cost so far, its sub-agents included."""
+    """Print what this thread and its sub-agents have cost so far."""
     threads = chat.session.engine.threads
     counted = [threads.events(name, kinds=COUNTED) for name in (chat.session.thread, *_subagents(chat))]
     spent = spent_on(event for events in counted for event in events)
     if not spent:
         chat.screen.note(chat.say("nothing_yet"))
         return
-    saved = [row for events in counted for row in saved_on(events)]
+    saved = [row for events in counted for row in saved_on(events, chat.session.setup.registry)]
     say = Words(chat.say.language, "sessions")
-    print_cost(chat.screen.out, spent, saved, chat.session.setup.registry, say)
+    print_cost(chat.screen.out, spent, saved, say)
     if len(counted) > 1:
         chat.screen.note(chat.say.many("cost_subagents", len(counted) - 1))
 
 
 def _subagents(chat: Chat) -> Iterator[str]:
-    """Yield the threads of the sub-agents that work for this thread, and of theirs."""
+    """Yield the threads of the sub-agents of this thread, and of their sub-agents."""
     parents = {chat.session.thread}
     for thread in sorted(_every_thread(chat.session.engine.threads), key=lambda thread: thread.created):
         parent = json.loads(thread.metadata).get("parent")
@@ -106,7 +111,6 @@ def _subagents(chat: Chat) -> Iterator[str]:
 
 
 def _compact(chat: Chat, focus: str) -> None:
-    before = chat.worker.do(chat.session.meter())
     chat.screen.note(chat.say("compacting"))
     try:
         outcome = chat.worker.do(chat.session.compact(focus))
@@ -114,14 +118,15 @@ def _compact(chat: Chat, focus: str) -> None:
         chat.screen.note(chat.say("compact_stopped"), "yellow")
         return
     chat.session.notices.clear()  # the line below replaces them
-    after = chat.worker.do(chat.session.meter())
-    reason = chat.say.reason(one_line(outcome.reason))
+    reason, figures = chat.say.reason(one_line(outcome.reason)), outcome.figures
     if outcome.kind is not EventKind.SUMMARY_APPLIED:
         chat.screen.note(chat.say("not_compacted", reason=reason), "yellow")
+    elif figures is None:
+        chat.screen.note(chat.say("notice_summary_ready"), "cyan")
     else:
         key = "compacted_by_rules" if outcome.reason else "compacted"
-        sizes = [amount(meter.tokens) if meter else "?" for meter in (before, after)]
-        chat.screen.note(chat.say(key, before=sizes[0], after=sizes[1], reason=reason), "cyan")
+        before, after = amount(figures.before), amount(figures.after)
+        chat.screen.note(chat.say(key, n=amount(figures.messages), before=before, after=after, reason=reason), "cyan")
     chat.show_meter()
 
 
@@ -132,6 +137,46 @@ def _undo(chat: Chat, _: str) -> None:
     chat.screen.note(chat.say("undone" if undone else "nothing_to_undo"), "cyan" if undone else "dim")
     if undone:
         chat.show_meter()
+
+
+def _delete(chat: Chat, given: str) -> None:
+    """Delete a message, or the last question with everything after it; or restore what was deleted last."""
+    engine, thread = chat.session.engine, chat.session.thread
+    if given.lower() == "undo":
+        messages, word = _brought_back(chat), "brought_back"
+    else:
+        before = engine.threads.thread(thread).messages
+        chat.worker.do(engine.remove_messages(thread, _last_exchange(chat, given)))
+        messages, word = before - engine.threads.thread(thread).messages, "deleted"
+    chat.session.forget_usage()
+    chat.session.notices.clear()
+    chat.screen.note(chat.say.many(word, messages) if messages else chat.say("nothing_deleted"), "cyan")
+    chat.show_meter()
+
+
+def _last_exchange(chat: Chat, number: str) -> list[int]:
+    """Return the orders of the messages from the last question on, or of the named message."""
+    if number:
+        if not number.isdecimal() or _number(number) >= MOST_ROWS:
+            raise InputError(chat.say("no_such_message", n=one_line(number)[:SHORT]))
+        return [_number(number)]
+    rows = chat.session.engine.threads.last(chat.session.thread, LOOKED_BACK)
+    said = [at for at, row in enumerate(rows) if isinstance(row.entry, Message) and row.entry.role is Role.USER]
+    if not said:
+        raise InputError(chat.say("nothing_yet"))
+    return [row.order for row in rows[said[-1] :]]
+
+
+def _brought_back(chat: Chat) -> int:
+    """Restore what was deleted last and return the number of messages."""
+    engine, thread = chat.session.engine, chat.session.thread
+    removals = [row.entry for row in engine.threads.read(thread) if isinstance(row.entry, Removal)]
+    for removal in reversed(removals):
+        with suppress(InputError):  # it was restored before
+            back = chat.worker.do(engine.restore_messages(thread, removal.orders[:1]))
+            if back:
+                return len(back)
+    return 0
 
 
 def _restore(chat: Chat, given: str) -> None:
@@ -264,7 +309,7 @@ def _search(chat: Chat, query: str) -> None:
 
 
 def talk_threads(chat: Chat, most: int) -> list[Thread]:
-    """Return the latest threads that a person talks in, without those of sub-agents."""
+    """Return the latest threads in which a person talks, without those of sub-agents."""
     return list(islice(_own_threads(chat.session.engine.threads, chat.session.config.owner or None), most))
 
 
@@ -352,7 +397,7 @@ def _help(chat: Chat, _: str) -> None:
 
     drawn = Table.grid(padding=(0, 2, 0, 1))
     drawn.add_column(no_wrap=True)
-    drawn.add_column(overflow="fold")  # a language without spaces breaks anywhere
+    drawn.add_column(overflow="fold")  # text without spaces may break anywhere
     rows = [(f"{command.name} {command.takes}".strip(), chat.say(command.key)) for command in COMMANDS]
     for typed, meaning in (*rows, ("@FILE", chat.say("help_at")), ("!COMMAND", chat.say("help_typed"))):
         drawn.add_row(plain(typed, "cyan"), plain(meaning))
@@ -369,6 +414,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("/cost", "", _cost),
     Command("/compact", "[FOCUS]", _compact),
     Command("/undo", "", _undo),
+    Command("/delete", "[NUMBER | undo]", _delete),
     Command("/restore", "[NUMBER [force]]", _restore),
     Command("/why", "", _why),
     Command("/pin", "[TEXT | NUMBER]", _pin),

@@ -1,4 +1,4 @@
-"""Text of models and tools as rich draws it, block by block. All of it goes through `clean` in the last step."""
+"""Draws the text of models and tools with rich, block by block. `clean` is always the last step."""
 
 import re
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 __all__ = ["LONGEST_OPEN", "Blocks", "Harmless", "Tail", "call_line", "markdown", "plain", "thought"]
 
-LONGEST_LINE = 400  # characters of anything that stands on one line
+LONGEST_LINE = 400  # characters of a text that is shown on one line
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)$")
 LONGEST_OPEN = 12_000  # characters; a longer open block is closed early, so that redrawing it stays cheap
 
 
 @dataclass(slots=True)
 class Blocks:
-    """Cuts arriving Markdown into blocks: a complete block never changes again, `open` is what still may."""
+    """Splits arriving Markdown into blocks: a complete block never changes again, `open` is the part that may."""
 
     open: str = ""
     #: How much of `open` was scanned, the code fence that is open there, and its first line.
@@ -85,9 +85,9 @@ class Blocks:
 
 
 class Harmless:
-    """Foreign markdown made safe: entities may hide what was cleaned before, and links where they lead.
+    """Foreign Markdown made safe: entities may contain what was cleaned before, and links may hide their target.
 
-    So every segment is cleaned again when it is drawn, and none has a link. Empty lines around it are left out.
+    So every segment is cleaned again when it is drawn, and links are removed. Empty lines around it are left out.
     """
 
     def __init__(self, drawing: "RenderableType") -> None:
@@ -124,7 +124,7 @@ class Tail:
 
 
 def plain(text: str, style: str = "") -> "Text":
-    """Return foreign text that is never read as markup."""
+    """Return foreign text as plain text, without markup."""
     from rich.text import Text  # noqa: PLC0415 - only where it is seen
 
     return Text(clean(text), style=style)
@@ -137,7 +137,7 @@ def markdown(block: str) -> "RenderableType":
 
 @cache
 def _kind_of_markdown() -> "type[Markdown]":
-    """Return a class for Markdown with headings at the left; rich would centre them on the terminal."""
+    """Return a Markdown class with headings at the left; rich would centre them."""
     from rich.markdown import Heading, Markdown  # noqa: PLC0415 - loads a parser
 
     class Plain(Heading):

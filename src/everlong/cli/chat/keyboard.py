@@ -23,7 +23,7 @@ _terminals: Any
 try:
     import readline as _editing
     import termios as _terminals
-except ImportError:  # a system without them still reads lines
+except ImportError:  # a system without these modules still reads lines
     _editing = _terminals = None
 
 PIPE = 4_096  # bytes
@@ -31,7 +31,7 @@ MOST_HISTORY = 2_000  # lines
 PROMPT = "› "
 MORE = "… "
 NAMED = "@"  # before the path of a file in a message
-COLOUR, PLAIN = "\x01\x1b[1;36m\x02", "\x01\x1b[0m\x02"  # between marks that readline does not count as columns
+COLOUR, PLAIN = "\x01\x1b[1;36m\x02", "\x01\x1b[0m\x02"  # in marks that tell readline not to count them as columns
 
 
 class Person(Protocol):
@@ -45,13 +45,16 @@ class Person(Protocol):
 
 
 class Keyboard:
-    """A person's keyboard. Tab completes the commands in `names`, paths after those in `with_paths`, and after @."""
+    """A person's keyboard.
+
+    Tab completes the commands in `names`, paths after those in `with_paths`, and paths after @.
+    """
 
     def __init__(
         self, names: Sequence[str] = (), *, with_paths: Sequence[str] = (), history: Path | None = None
     ) -> None:
         self._history = history
-        #: Where the paths after @ begin.
+        #: The folder for paths after @.
         self.folder = Path()
         if _editing is None:
             return
@@ -96,12 +99,12 @@ class Keyboard:
         return ""
 
     def close(self) -> None:
-        """Save the history, readable for this user alone."""
+        """Save the history, readable only for this user."""
         if _editing is None or self._history is None:
             return
-        with suppress(OSError):  # a read-only folder is no reason to fail at the end
+        with suppress(OSError):  # a read-only folder must not cause a failure at the end
             make_folder(self._history.parent)
-            os.close(open_private(self._history, os.O_WRONLY))  # closed to others before anything stands in it
+            os.close(open_private(self._history, os.O_WRONLY))  # private before anything is written
             _editing.write_history_file(self._history)
 
 
@@ -144,7 +147,7 @@ def _echo(wanted: bool) -> Iterator[None]:
 
 
 def completions(line: str, names: Sequence[str], with_paths: Sequence[str], folder: Path = Path()) -> list[str]:
-    """Return what the rest of a line after its first word may become, or a lone first word.
+    """Return the completions of a line after its first word, or of a single first word.
 
     Example: "/th" -> ["/threads ", "/threshold "]; "read @no" -> ["@notes.txt"]
     """
@@ -180,7 +183,7 @@ def _completer(options_for: Callable[[str], list[str]]) -> Callable[[str, int], 
 
 
 def _writable(text: str) -> str:
-    """Return the text without halves of characters that a broken terminal sent."""
+    """Return the text without lone surrogates, which a broken terminal may send."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 

@@ -1,7 +1,7 @@
-"""A run of `everlong chat`: store, model, agent and terminal are set up, used, and closed.
+"""A run of `everlong chat`: sets up the store, model, agent and terminal, uses them, and closes them.
 
-Someone types at a prompt, or one message comes from an option or a pipe and one answer goes out: as text, or as lines
-of JSON for a program.
+Either someone types at a prompt, or one message comes from an option or a pipe and one answer is printed: as text, or
+as lines of JSON for a program.
 """
 
 import json
@@ -39,6 +39,7 @@ from everlong.cli.chat.setup import (
     default_model,
     for_local_model,
     local_source,
+    witness_source,
 )
 from everlong.cli.chat.turns import Chat, Inbox, Worker
 from everlong.cli.sessions.options import find_thread, session_store
@@ -49,7 +50,7 @@ from everlong.core import Event
 from everlong.engine import CallGrew, Failed, Finished, Meter, Restarted, Said, Thought
 from everlong.errors import ContextOverflow, EverlongError, InputError
 from everlong.folders import place
-from everlong.llm import HttpModel, cache_folder, registry_now
+from everlong.llm import WITNESS, HttpModel, cache_folder, registry_now
 from everlong.store import default_store
 
 __all__ = ["event_json", "run"]
@@ -58,21 +59,21 @@ MOST_PIPED = 4_000_000  # characters of standard input
 USAGE = ("prompt", "cached", "cache_written", "output", "reasoning")
 LATEST = 1
 FENCE = "<stdin>\n{text}\n</stdin>"
-#: What people type to leave other programs; alone on a line it means the same here.
+#: Words that leave other programs; alone on a line they do so here too.
 LEAVE = ("exit", "quit", ":q", ":q!", ":wq")
-TYPED = "!"  # before a command for the shell
+TYPED = "!"  # the prefix of a shell command
 #: How a line begins that looks like a command but is a pasted path or text.
 NOT_COMMANDS = ("//", "/ ")
 
 
 def run(options: ChatOptions) -> None:
-    """Chat until the person leaves, or answer one message. Raises the error of a failed turn if nobody could see it."""
+    """Chat until the person leaves, or answer one message. Raises the error of a failed turn if nobody saw it."""
     say = Words(options.language, "chat")
     set_on_retry_hooks(())  # they would write to the terminal; a final failure is shown anyway
     person = is_person()
     message = _single_message(options, say, person=person)
     if message is None and options.json_wanted:
-        raise click.UsageError("--json is for one message: give -m TEXT, or text on standard input")
+        raise click.UsageError("--json needs one message: give it with -m TEXT or on standard input")
     keyboard = Keyboard(
         [command.name for command in COMMANDS],
         with_paths=("/image",),
@@ -92,7 +93,7 @@ def run(options: ChatOptions) -> None:
 
 
 def _single_message(options: ChatOptions, say: Words, *, person: bool) -> str | None:
-    """Return the message of a run without a prompt; None if someone is there to type."""
+    """Return the message of a run without a prompt; None if a person types."""
     text = ""
     if not person and sys.stdin is not None:
         text = sys.stdin.buffer.read(4 * MOST_PIPED).decode("utf-8", "replace")[:MOST_PIPED]
@@ -116,7 +117,7 @@ def _history_file() -> Path:
 
 @contextmanager
 def _open_chat(options: ChatOptions, say: Words, person: Person | None) -> Iterator[Chat]:
-    """Set up everything that a chat needs, and close it in the end."""
+    """Set up everything that a chat needs, and close it at the end."""
     config, ignored = config_for(options, os.environ)
     inbox, asking = Inbox(), person is not None and not options.json_wanted
     screen = _screen(say)
@@ -182,8 +183,12 @@ def _screen(say: Words) -> Screen:
 
 @contextmanager
 def _source(options: ChatOptions, config: AgentConfig, person: Person | None, screen: Screen) -> Iterator[Source]:
-    """Find the model, and serve it if it is the local one."""
+    """Find the model, and start its server if it is the local one."""
     say = screen.say
+    if options.upstream == WITNESS:
+        with witness_source() as source:
+            yield source
+        return
     endpoint = choose(options, config, os.environ, person, say)
     if endpoint is not None:
         yield Source(endpoint)
@@ -194,7 +199,7 @@ def _source(options: ChatOptions, config: AgentConfig, person: Person | None, sc
 
 
 def _enter_thread(chat: Chat, options: ChatOptions, *, talking: bool) -> None:
-    """Continue the thread that the options name, or fill a sample; greet a person."""
+    """Continue the thread in the options, or create the sample; greet a person."""
     session, say = chat.session, chat.say
     if talking:
         known = chat.worker.do(session.window())
@@ -204,7 +209,7 @@ def _enter_thread(chat: Chat, options: ChatOptions, *, talking: bool) -> None:
         if session.setup.small:
             chat.screen.note(say("no_tools_local"))
     if session.setup.tools:
-        _tell_sandbox(chat, talking=talking)
+        _report_sandbox(chat, talking=talking)
     thread = options.thread and find_thread(session.engine.threads, options.thread).id
     if options.latest:
         latest = talk_threads(chat, LATEST)
@@ -222,8 +227,8 @@ def _enter_thread(chat: Chat, options: ChatOptions, *, talking: bool) -> None:
             chat.welcome_back()
 
 
-def _tell_sandbox(chat: Chat, *, talking: bool) -> None:
-    """Say what commands may do; a program is told only where they may do everything against the setting."""
+def _report_sandbox(chat: Chat, *, talking: bool) -> None:
+    """Say what commands may do; a program is warned only if they may do everything despite the setting."""
     sandbox = sandbox_of(chat.session.config)
     if sandbox.kind and talking:
         network = chat.say("sandbox_network" if sandbox.network else "sandbox_no_network")
@@ -254,9 +259,9 @@ def _prompt_loop(chat: Chat, keyboard: Keyboard) -> None:
             continue
         try:
             _handle(chat, message)
-        except KeyboardInterrupt:  # in the middle of a command, which is given up
+        except KeyboardInterrupt:  # inside a command, which is cancelled
             chat.screen.note(chat.say("interrupted"), "yellow")
-        except EverlongError as error:  # such as a store that is gone; the person decides
+        except EverlongError as error:  # such as a missing store; the person decides
             chat.screen.fail(one_line(str(error)))
 
 
@@ -277,8 +282,8 @@ def _handle(chat: Chat, message: str) -> None:
 
 
 def _answer_once(chat: Chat, message: str, options: ChatOptions) -> None:
-    chat.screen.shows_errors = False  # main prints the error that is raised
-    chat.attach_named(options.message or "")  # not what came through a pipe: others may have written that
+    chat.screen.shows_errors = False  # `main` prints the raised error
+    chat.attach_named(options.message or "")  # not the piped text: others may have written it
     try:
         ended = chat.turn(message)
     except EverlongError as error:

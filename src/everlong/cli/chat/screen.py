@@ -1,7 +1,7 @@
-"""What a person sees of a turn: its answer block by block, its thoughts dimmed, each call on one line.
+"""What a person sees of a turn: the answer block by block, thoughts dimmed, each call on one line.
 
-Complete blocks are printed once; the open block and the running calls are redrawn below them a few times a second.
-Into a pipe or a file only the answer is written, line by line, and nothing is drawn twice.
+Complete blocks are printed once; the open block and the running calls are redrawn below them a few times a second. To a
+pipe or a file, only the answer is written, line by line, and nothing is drawn twice.
 """
 
 from collections.abc import Sequence
@@ -25,18 +25,18 @@ if TYPE_CHECKING:
 __all__ = ["MOST_SHOWN", "CallRecord", "Screen", "call_text", "meter_text"]
 
 REDRAWN = 0.1  # seconds between two drawings of the open part
-LONGEST_LINE = 65_536  # characters that wait for the end of their line before they go to a pipe
+LONGEST_LINE = 65_536  # characters that wait for the end of their line before they are written to a pipe
 MOST_SHOWN = 200_000  # characters of one answer; the rest is in the thread
-LOOKED_AT = 2_000  # characters of a result in which the first line is looked for
+LOOKED_AT = 2_000  # characters of a result that are searched for its first line
 FIRST_LINE = 100
 BAR = 12  # columns of the meter
-NEARLY_FULL = 0.8  # of the window: the meter warns from here on
+NEARLY_FULL = 0.8  # of the window; above it the meter warns
 SPARE_LINES = 4  # of the terminal that stay free below the open part
-GLANCE = 40  # lines of a diff that nobody is asked about
-#: The colours of a diff, by how a line begins.
+GLANCE = 40  # lines of a diff that is shown without a question
+#: The colours of a diff, by the first sign of a line.
 DIFF = {"+": "green", "-": "red", "@": "cyan"}
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-#: The text and the colour of each kind of event that is shown; the others are not worth a line.
+#: The text and the colour of each kind of event that is shown.
 NOTICES: dict[EventKind, tuple[str, str]] = {
     EventKind.CONTEXT_COMPRESSED: ("notice_cut", "cyan"),
     EventKind.CONTEXT_RESTORED: ("notice_restored", "cyan"),
@@ -74,11 +74,11 @@ class Screen:
 
     def __init__(self, out: "Console", say: Words, *, aside: "Console | None" = None) -> None:
         self.out, self.say = out, say
-        #: Where everything but the answer goes; standard error if the answer goes into a pipe.
+        #: The console for everything except the answer; standard error if the answer goes to a pipe.
         self.aside = aside or out
         self.calls: list[CallRecord] = []
         self.error = ""
-        #: Whether errors are shown here; False where the program prints them at its end.
+        #: Whether errors are shown here; False if the program prints them at its end.
         self.shows_errors = True
         self._blocks = Blocks()
         self._line = ""
@@ -92,7 +92,7 @@ class Screen:
     # --- a turn -----------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Begin a turn; until its first word a spinner turns."""
+        """Begin a turn, with a spinner until its first word."""
         self.error = ""
         self._shown = 0
         self._waiting_since = monotonic()
@@ -151,7 +151,7 @@ class Screen:
         self.draw(soon=True)
 
     def draw(self, *, soon: bool = False) -> None:
-        """Redraw the open part; with `soon` only if the last time is long enough ago."""
+        """Redraw the open part; with `soon`, only if enough time has passed since the last time."""
         if self._live is None or (soon and monotonic() - self._drawn < REDRAWN):
             return
         self._drawn = monotonic()
@@ -160,11 +160,11 @@ class Screen:
     # --- lines ------------------------------------------------------------------------------------
 
     def note(self, text: str, style: str = "dim") -> None:
-        """Print a line beside the answer."""
+        """Print a line that is not part of the answer."""
         self.aside.print(plain(text, style))
 
     def action(self, action: Action) -> None:
-        """Show what a tool is about to do, whole: a bar before each line tells lines from wrapped ones."""
+        """Show in full what a tool is about to do; a bar marks each line, because long lines wrap."""
         title = self.say(f"may_{action.kind}", tool=one_line(action.tool), subject=action.subject)
         self.aside.print(plain(title, "bold yellow"), soft_wrap=True)
         if action.hint:
@@ -176,7 +176,7 @@ class Screen:
             self.aside.print(plain(self.say.many("may_hidden", action.hidden), "bold red"))
 
     def change(self, action: Action) -> None:
-        """Show the diff of a change that needs no question, as much of it as is read at a glance."""
+        """Show the beginning of the diff of a change that needs no question."""
         self._close_block()
         title = self.say("changes_file", tool=one_line(action.tool), subject=action.subject)
         self.aside.print(plain(title, "cyan"), soft_wrap=True)
@@ -197,7 +197,7 @@ class Screen:
             self.note(f"  {self.say('overflow_help')}", "yellow")
 
     def notices(self, events: Sequence[Event]) -> None:
-        """Show what happened to the thread: compactions, summaries, overflows, what was learned and recalled."""
+        """Show what happened to the thread: compactions, summaries, overflows, learned windows, recalls."""
         for event in events:
             notice = _notice(event, self.say)
             if notice is not None:
@@ -205,7 +205,7 @@ class Screen:
                 self.note(f"└ {text}", style)
 
     def meter(self, meter: Meter | None, model: str) -> None:
-        """Print the line between two turns."""
+        """Print the meter line between two turns."""
         if meter is None:
             return
         figures, name = plain(meter_text(meter, self.say), "dim"), plain(f"  {one_line(model)}", "dim")
@@ -238,7 +238,7 @@ class Screen:
             self.note(self.say("more_not_shown"), "yellow")
 
     def _write(self, text: str) -> None:
-        """Write the answer into a pipe, in whole lines and without thoughts."""
+        """Write the answer to a pipe, in complete lines and without thoughts."""
         if self._thinking:
             return
         lines, end, self._line = (self._line + text).rpartition("\n")
@@ -349,7 +349,7 @@ def _meter_bar(meter: Meter) -> str:
 
 
 def call_text(call: CallRecord, say: Words, most: int) -> str:
-    """Return a call with its result, at most so many characters of each."""
+    """Return a call with its result, at most `most` characters of each."""
     text = clean(call.outcome.text)
     left = len(text) - most
     shown = text if left <= 0 else f"{text[:most]}\n{say.many('more_characters', left)}"
@@ -360,9 +360,11 @@ def _notice(event: Event, say: Words) -> tuple[str, str] | None:
     """Return the line of an event and its colour; None if it is not shown."""
     notice = NOTICES.get(event.kind)
     if notice is None or (event.kind is EventKind.CONTEXT_COMPRESSED and event.reason == SUMMARY):
-        return None  # a summary has an event of its own
+        return None  # a summary has its own event
     key, style = notice
     if event.kind is EventKind.SUMMARY_APPLIED and event.reason:
-        key, style = "notice_summary_by_rules", "yellow"  # the reason is why no model wrote it
+        key, style = "notice_summary_by_rules", "yellow"  # the reason says why no model wrote it
+    elif event.kind is EventKind.SUMMARY_APPLIED and event.tokens_after is None:
+        key = "notice_summary_ready"
     before, after = (("?" if n is None else amount(n)) for n in (event.tokens_before, event.tokens_after))
     return say(key, before=before, after=after, reason=say.reason(one_line(event.reason))), style

@@ -46,16 +46,16 @@ from everlong.wire import Usage
 
 __all__ = ["Session", "Setup", "open_session"]
 
-SHELL = "shell"  # the tool that typed commands run in
-MOST_SECONDS = 600  # that a typed command may take; Ctrl-C stops it before
+SHELL = "shell"  # the tool that runs typed commands
+MOST_SECONDS = 600  # for a typed command; Ctrl-C stops it earlier
 NOTICES = 200  # events that wait to be shown
-PAUSE = 2.0  # seconds that background work has when a person leaves
-PATIENCE = 30.0  # seconds that it has when a program waits for the end
+PAUSE = 2.0  # seconds for background work when a person leaves
+PATIENCE = 30.0  # seconds for it when a program waits for the end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What a session is made of. A `small` model reads slowly: it writes no summaries and no titles."""
+    """The parts of a session. A `small` model reads slowly, so it writes no summaries and no titles."""
 
     threads: Threads
     model: Model
@@ -139,7 +139,7 @@ class Session:
             override=self.config.engine.window,
             learned=await asyncio.to_thread(learned_window, self.engine.threads, call),
             served=call.served,
-            default=self.config.engine.rules.unknown_window,
+            default=self.config.engine.assumed_window,
             registry=self.setup.registry,
         )
 
@@ -151,7 +151,7 @@ class Session:
         return None
 
     async def meter(self) -> Meter | None:
-        """Return how full the window is: as reported if nothing changed since, else estimated.
+        """Return how full the window is: as reported if nothing has changed since then, else estimated.
 
         None if the thread is empty or cannot be made to fit.
         """
@@ -198,7 +198,7 @@ class Session:
 
     def _set(self, settings: dict[str, object]) -> None:
         changed = json.dumps(json.loads(self.ensure_thread().settings) | settings)
-        self.config.engine.for_thread(changed)  # raises if a value makes no sense
+        self.config.engine.for_thread(changed)  # raises if a value is wrong
         self.engine.threads.change(self.thread, settings=changed)
 
     def ensure_thread(self) -> Thread:
@@ -219,7 +219,7 @@ class Session:
     async def use_model(self, name: str) -> None:
         """Continue with another model of the same endpoint."""
         if not name.strip():
-            raise InputError("name a model")
+            raise InputError("no model named: give its name, such as gpt-4o")
         self.config = replace(self.config, model=name.strip())
         self.agent = self._build_agent()
         self.forget_usage()

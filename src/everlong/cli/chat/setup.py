@@ -1,7 +1,7 @@
 """What a chat starts with: its options, the agent's configuration, and the endpoint of its model.
 
 The model is on this machine, at an address or a provider, in the environment, or where the person says. Keys are typed
-unseen, held in memory for this run and never shown.
+without echo, held in memory for this run and never shown.
 """
 
 import json
@@ -27,6 +27,7 @@ from everlong.llm import (
     USUAL_MODELS,
     Endpoint,
     LocalServer,
+    WitnessServer,
     cache_folder,
     endpoint_at,
     endpoint_from_environment,
@@ -45,6 +46,7 @@ __all__ = [
     "for_local_model",
     "local_source",
     "provider_of_key",
+    "witness_source",
 ]
 
 LOCAL_WINDOW = 8_192
@@ -53,7 +55,7 @@ LOCAL_SYSTEM = "You are a helpful assistant. Answer in a few sentences."
 SAMPLE_WINDOW = 2_048  # tokens; the local model reads them in about ten seconds
 LARGEST_LISTING = 16 * 1024 * 1024  # bytes of that list
 LISTING_SECONDS = 5.0  # for a server to list its models
-#: How keys begin, longest first, and the provider they belong to.
+#: The beginnings of keys, longest first, and their providers.
 KEY_PREFIXES: tuple[tuple[str, str], ...] = (
     ("sk-ant-", "anthropic"),
     ("sk-or-", "openrouter"),
@@ -92,16 +94,16 @@ class ChatOptions:
 
     def __post_init__(self) -> None:
         if self.local is not None and self.upstream:
-            raise InputError("--local and --upstream: which of the two?")
+            raise InputError("--local and --upstream contradict each other: use one of them")
         if sum((self.latest, self.thread is not None, self.sample)) > 1:
-            raise InputError("--continue, --thread and --sample: only one of them")
+            raise InputError("--continue, --thread and --sample contradict each other: use one of them")
 
 
 def config_for(options: ChatOptions, environment: Mapping[str, str]) -> tuple[AgentConfig, tuple[str, ...]]:
     """Return the configuration from file, variables and options, and the ignored fields of the folder's file."""
     folder = at_home(options.workspace) if options.workspace else Path.cwd()
     if not folder.is_dir():
-        raise InputError(f"the workspace {str(folder)!r} is not a folder")
+        raise InputError(f"--workspace: {folder} is not a folder")
     given: dict[str, object] = {
         "model": options.model,
         "system": options.system,
@@ -126,7 +128,10 @@ def for_local_model(config: AgentConfig) -> AgentConfig:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """An endpoint; `local` if it is the small model on this machine, `window` if the server was started with one."""
+    """An endpoint.
+
+    `local` means the small model on this machine; `window` is set if the server was started with one.
+    """
 
     endpoint: Endpoint
     local: bool = False
@@ -136,7 +141,7 @@ class Source:
 def choose(
     options: ChatOptions, config: AgentConfig, environment: Mapping[str, str], person: Person | None, say: Words
 ) -> Endpoint | None:
-    """Return the endpoint to talk to, None for the local model.
+    """Return the endpoint to talk to; None means the local model.
 
     Raises InputError if no endpoint is known and nobody can be asked.
     """
@@ -164,7 +169,7 @@ def _named(where: str, environment: Mapping[str, str]) -> Endpoint:
 
 
 def _ask(person: Person, environment: Mapping[str, str], say: Words) -> Endpoint | None:
-    """Ask the person for a model; None is the local one."""
+    """Ask the person for a model; None means the local one."""
     answer = person.line(f"{say('which_model')}\n  1  {say('which_local')}\n  2  {say('which_key')}\n{say('which')} ")
     if answer.strip() in ("", "1"):
         return None
@@ -181,13 +186,13 @@ def _ask(person: Person, environment: Mapping[str, str], say: Words) -> Endpoint
 
 
 def provider_of_key(key: str) -> str:
-    """Return the provider of a key by its beginning, "" if it is not known. Example: "sk-ant-…" -> "anthropic" """
+    """Return the provider of a key by its beginning; "" if it is unknown. Example: "sk-ant-…" -> "anthropic" """
     return next((provider for prefix, provider in KEY_PREFIXES if key.startswith(prefix)), "")
 
 
 @contextmanager
 def local_source(options: ChatOptions, window: int | None, report: Callable[[str], None]) -> Iterator[Source]:
-    """Serve a local model while this is entered: the named file with the window that is set, or the small one."""
+    """Serve a local model while this is entered: the named file with the window in the settings, or the small model."""
     named = options.local or ""
     file = local_file(named, cache_folder(os.environ), report)
     server = LocalServer(file, context=SAMPLE_WINDOW if options.sample else (named and window) or LOCAL_WINDOW)
@@ -197,6 +202,13 @@ def local_source(options: ChatOptions, window: int | None, report: Callable[[str
         yield Source(server.endpoint(), local=not named, window=server.context if named else None)
     finally:
         server.__exit__(None, None, None)
+
+
+@contextmanager
+def witness_source() -> Iterator[Source]:
+    """Serve the witness while this is entered; it starts at once and knows only what it receives."""
+    with WitnessServer() as server:
+        yield Source(server.endpoint(), window=server.model.window.tokens)
 
 
 @contextmanager
@@ -213,7 +225,7 @@ def _without_interrupts() -> Iterator[None]:
 
 
 async def default_model(config: AgentConfig, endpoint: Endpoint) -> str:
-    """Return the model that was named, else the provider's usual one, else the first that the server lists."""
+    """Return the named model, else the provider's usual one, else the first that the server lists."""
     if "model" in config.named:
         return config.model
     if endpoint.provider in USUAL_MODELS:
@@ -236,5 +248,5 @@ async def _first_listed(endpoint: Endpoint) -> str:
         ):
             listed = json.loads(await read_whole(response, LARGEST_LISTING))["data"][0]["id"]
     except (aiohttp.ClientError, OSError, TimeoutError, ValueError, LookupError, TypeError, RecursionError):
-        return ""  # it may serve one without listing it
+        return ""  # the server may have a model without listing it
     return listed if isinstance(listed, str) else ""

@@ -68,7 +68,7 @@ def print_map(out: "Console", say: Words, engine: Engine, prepared: Prepared, me
 
 
 def _tokens_by_group(engine: Engine, prepared: Prepared) -> dict[str, int]:
-    """Return where the tokens of a request go, as the counter of its model counts them."""
+    """Return the tokens of a request by group, as its model's counter counts them."""
     counter = counter_for(prepared.call.model)
     opened = engine.threads.open(prepared.thread)
     recalled = frozenset(row.entry.message for row in opened.rows if isinstance(row.entry, Recalled))
@@ -104,7 +104,7 @@ def _group(message: Message, recalled: frozenset[Message]) -> str:
         return "system"
     if message.role is Role.TOOL or any(isinstance(part, ToolResult) for part in message.parts):
         return "tools"
-    return "summary" if is_framed(message.text) else "user"  # framed text stands for messages that were compacted
+    return "summary" if is_framed(message.text) else "user"  # framed text replaces messages that were compacted
 
 
 def print_edits(out: "Console", say: Words, edits: Sequence[Edit]) -> None:
@@ -112,7 +112,7 @@ def print_edits(out: "Console", say: Words, edits: Sequence[Edit]) -> None:
     ordered = sorted(edits, key=lambda edit: -abs(edit.saved))
     columns = (("column_message", True), ("column_what", False), ("column_why", False))
     drawn = _table(say, *columns, ("column_before", True), ("column_after", True), ("column_ref", False))
-    drawn.columns[-1].no_wrap = True  # whole: it is there to be copied
+    drawn.columns[-1].no_wrap = True  # complete, so that it can be copied
     for edit in ordered[:MOST_EDITS]:
         drawn.add_row(
             str(edit.at),
@@ -131,7 +131,7 @@ def print_edits(out: "Console", say: Words, edits: Sequence[Edit]) -> None:
 
 
 def print_threads(out: "Console", say: Words, threads: Sequence[Thread], here: str) -> None:
-    """Print threads with the number that chooses each."""
+    """Print threads with the number to choose each."""
     now, own = datetime.now(UTC), Words(say.language, "sessions")
     head = ("column_number", "column_title", "column_messages", "column_changed", "column_id")
     rows = []
@@ -145,7 +145,7 @@ def print_threads(out: "Console", say: Words, threads: Sequence[Thread], here: s
 
 
 def print_pins(out: "Console", threads: Threads, thread: str, pins: Sequence[Pin]) -> None:
-    """Print the pins with the number that `/unpin` takes."""
+    """Print the pins with the number for `/unpin`."""
     for number, pin in enumerate(pins, 1):
         line = plain(f"{number:>3}  ", "dim")
         line.append(one_line(_pin_text(threads, thread, pin))[:PIN_LENGTH], style="yellow")
@@ -153,7 +153,7 @@ def print_pins(out: "Console", threads: Threads, thread: str, pins: Sequence[Pin
 
 
 def print_changes(out: "Console", say: Words, changes: Sequence[Change]) -> None:
-    """Print the changes of files with the number that `/restore` takes, the newest first."""
+    """Print the changes of files with the number for `/restore`, newest first."""
     for number, change in enumerate(changes, 1):
         kind = "change_new" if change.new else "change_changed" if change.kept else "change_not_kept"
         line = plain(f"{number:>3}  ", "dim")
@@ -171,7 +171,7 @@ def _pin_text(threads: Threads, thread: str, pin: Pin) -> str:
 
 
 def print_hits(out: "Console", say: Words, threads: Threads, hits: Sequence[Hit], query: str, *, titles: bool) -> None:
-    """Print the messages of a search with the words of the query marked; with `titles` they are grouped by thread."""
+    """Print the messages of a search with the query's words marked; with `titles`, they are grouped by thread."""
     from rich.padding import Padding  # noqa: PLC0415 - only where it is seen
 
     for name in dict.fromkeys(hit.thread for hit in hits):

@@ -1,6 +1,6 @@
-"""Turns at a terminal: the agent works in a thread of its own, the main thread shows its events and asks the person.
+"""Turns at a terminal: the agent works in a separate thread; the main thread shows its events and asks the person.
 
-So summaries go on while someone types, one thread alone reads and draws the terminal, and a signal never interrupts
+So summaries continue while someone types, only one thread reads and draws the terminal, and a signal never interrupts
 the agent in the middle of its work. Ctrl-C stops a running turn; at a question it means no.
 """
 
@@ -29,18 +29,18 @@ from everlong.engine import Failed, text_title
 __all__ = ["Chat", "Inbox", "Worker"]
 
 TICK = 0.1  # seconds between two redrawings while nothing arrives
-LOOKED_BACK = 50  # messages in which the last user message is looked for
-LONGEST_SAID = 4_000  # characters of the last user message of which a title is made
+LOOKED_BACK = 50  # messages that are searched for the last user message
+LONGEST_SAID = 4_000  # characters of the last user message that are used for a title
 LONGEST_ANSWER = 8_000  # characters of the last answer, when a thread is continued
 MOST_OUTPUT = 20_000  # characters of a typed command's output that are shown
-#: How the answers begin; yes is said in every language.
+#: The first letters of the answers; yes is accepted in every language.
 ANSWERS = {"t": Answer.THREAD, "a": Answer.ALWAYS} | {language.yes: Answer.ONCE for language in LANGUAGES}
 
 T = TypeVar("T")
 
 
 class Worker:
-    """An event loop in a thread of its own, while it is entered. Tasks that are left at the end are cancelled."""
+    """An event loop in a separate thread while it is entered. Remaining tasks are cancelled at the end."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -104,7 +104,7 @@ class Inbox:
         self.items: queue.Queue[AgentEvent | Action | _Question | None] = queue.Queue()
 
     def guard(self, permissions: Permissions) -> Permissions:
-        """Return the permissions that also show each change of a file that needs no question, before it is made."""
+        """Return permissions that also show each file change that needs no question, before it is made."""
         return replace(permissions, watch=self.items.put)
 
     async def approve(self, action: Action) -> Answer:
@@ -116,7 +116,7 @@ class Inbox:
 
 @dataclass(slots=True, kw_only=True)
 class Chat:
-    """A conversation at a terminal, or where a terminal could be. Without a `person` nobody can be asked."""
+    """A conversation at a terminal, or at a place where a terminal could be. Without a `person` nobody can be asked."""
 
     worker: Worker
     session: Session
@@ -124,16 +124,16 @@ class Chat:
     say: Words
     inbox: Inbox
     person: Person | None = None
-    #: Receives every event of a turn and every notice, in place of the screen.
+    #: Receives every event of a turn and every notice, instead of the screen.
     watch: Callable[[AgentEvent | Event], None] | None = None
-    #: Pictures and the output of typed commands, which go with the next message.
+    #: Pictures and output of typed commands for the next message.
     attached: list[Image | Text] = field(default_factory=list)
     leaving: bool = False
     #: Why the last turn failed; "" if it did not.
     error: str = ""
 
     def turn(self, text: str) -> TurnEnded | None:
-        """Send a message with what is attached, and show everything that follows. Raises what the store raises."""
+        """Send a message with its attachments, and show everything that follows. Raises the store's errors."""
         message = Message(Role.USER, (*((Text(text),) if text else ()), *self.attached))
         self.attached.clear()
         self.error = ""
@@ -161,7 +161,7 @@ class Chat:
             self.inbox.items.put(None)
 
     def _next(self, over: Callable[[], bool]) -> AgentEvent | Action | _Question | None:
-        """Wait for the next item; redraw what is open meanwhile."""
+        """Wait for the next item; redraw the open part meanwhile."""
         while True:
             try:
                 return self.inbox.items.get(timeout=TICK)
@@ -206,7 +206,7 @@ class Chat:
         return answer if answer in action.answers else Answer.NO
 
     def _choices(self, action: Action) -> str:
-        """Return the answers that the person has, each with what it covers."""
+        """Return the possible answers, each with what it covers."""
         texts = {
             Answer.ONCE: self.say(f"may_once_{action.kind}"),
             Answer.THREAD: self.say(f"may_thread_{action.kind}", tool=action.tool),
@@ -218,7 +218,7 @@ class Chat:
     # --- between turns ----------------------------------------------------------------------------
 
     def attach_named(self, text: str) -> None:
-        """Attach the files that a message names with @; each is told in a line, and so is why one is not."""
+        """Attach the files that a message names with @; a line reports each one, or why it is not attached."""
         for file in files_named(text, self.session.config, self.say):
             if file.part is None:
                 self.screen.note(file.problem, "yellow")
@@ -248,7 +248,7 @@ class Chat:
         self.screen.meter(meter, self.session.config.model)
 
     def welcome_back(self) -> None:
-        """Show where a thread that is continued was left."""
+        """Show where a thread was left that is continued now."""
         threads, thread = self.session.engine.threads, self.session.thread
         known = threads.thread(thread)
         title = one_line(known.title) or self.say("untitled")
@@ -267,7 +267,7 @@ class Chat:
         self.show_meter()
 
     def show_notices(self) -> None:
-        """Show what happened to the thread beside the turns since the last time."""
+        """Show what happened to the thread outside of turns since the last time."""
         events: list[Event] = []
         while self.session.notices:
             events.append(self.session.notices.popleft())

@@ -1,1 +1,1 @@
-"""One command of `everlong` a file: its options, its help, and the call that does the work. The rooms do the work."""
+"""One file per command of `everlong`: its options, its help, and the call of the code that does the work."""

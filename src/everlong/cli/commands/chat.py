@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from everlong.cli.groups import ExampleCommand
 from everlong.cli.local import extras_for, local_option
 from everlong.cli.permissions import permission_options
 from everlong.cli.words.wording import language_option
@@ -12,27 +13,52 @@ from everlong.extras import expect_extras, expect_posix
 __all__ = ["chat_command"]
 
 
-@click.command("chat")
-@click.option("--message", "-m", help="Say this, print the answer and end. Text on standard input is attached.")
-@click.option("--json", "json_wanted", is_flag=True, help="Print events as lines of JSON; for one message.")
-@click.option("--model", help="The model's name (default: EVERLONG_MODEL, else one that the upstream has).")
-@click.option("--upstream", help="Where the model is: an address with its /v1, a gateway's too, or a provider's name.")
+@click.command(
+    "chat",
+    cls=ExampleCommand,
+    examples=(
+        "everlong chat  # with the key in OPENAI_API_KEY, ANTHROPIC_API_KEY, …",
+        "everlong chat --local",
+        "everlong chat --upstream http://127.0.0.1:11434/v1 --model llama3.1",
+        'git diff | everlong chat -m "Review this change." --no-tools',
+        "everlong chat --continue",
+    ),
+)
+@click.option(
+    "--message",
+    "-m",
+    metavar="TEXT",
+    help="Send this message, print the answer and exit. Text on standard input is attached.",
+)
+@click.option("--json", "json_wanted", is_flag=True, help="Print events as lines of JSON; only with one message.")
+@click.option(
+    "--model", metavar="NAME", help="The model to use (default: EVERLONG_MODEL, else one that the server offers)."
+)
+@click.option(
+    "--upstream",
+    metavar="URL|NAME",
+    help="The server with the model: a URL ending in /v1, a provider's name, or witness (quotes the conversation, "
+    "needs no key).",
+)
 @local_option
-@click.option("--sample", is_flag=True, help="Begin with a sample conversation in a small window.")
-@click.option("--continue", "latest", is_flag=True, help="Go on with the latest thread.")
-@click.option("--thread", metavar="ID", help="Go on with this thread; the beginning of its id is enough.")
-@click.option("--store", metavar="URL", help="Where threads are kept (default: EVERLONG_STORE, else your own file).")
-@click.option("--workspace", metavar="FOLDER", help="The folder that tools may use (default: this one).")
+@click.option("--sample", is_flag=True, help="Start with a sample conversation in a small context window.")
+@click.option("--continue", "latest", is_flag=True, help="Continue the most recent thread.")
+@click.option("--thread", metavar="ID", help="Continue this thread; the beginning of its id is enough.")
+@click.option(
+    "--store", metavar="URL", help="Where threads are stored (default: EVERLONG_STORE, else your own SQLite file)."
+)
+@click.option("--workspace", metavar="FOLDER", help="The folder that tools may use (default: the current folder).")
 @permission_options
-@click.option("--no-tools", is_flag=True, help="Only talk.")
-@click.option("--system", metavar="TEXT", help="The system text of new threads.")
-@click.option("--preset", help="How a history is cut.")
+@click.option("--no-tools", is_flag=True, help="Chat without tools.")
+@click.option("--system", metavar="TEXT", help="The system prompt of new threads.")
+@click.option("--preset", metavar="NAME", help="The preset that decides what to keep (default: auto).")
 @language_option
 def chat_command(**given: Any) -> None:
-    """Talk to a model that never runs out of window.
+    """Chat with an agent in the terminal; the conversation may grow past the context window.
 
-    The model is the local one (--local), one behind --upstream, or the one whose key is in the environment. Inside,
-    /help lists the commands. Ctrl-C stops an answer or a tool; the thread can always be gone on with.
+    The model runs on this machine (--local), on a server (--upstream), or at the provider whose key is in the
+    environment. In the chat, /help lists the commands and Ctrl-C stops an answer or a tool. Threads are saved, and you
+    can continue them at any time.
     """
     expect_posix("everlong chat", "everlong serve --no-app and wrap run here")
     expect_extras("chatting", "llm", *extras_for(given["local"], given["store"]))

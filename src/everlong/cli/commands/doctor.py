@@ -1,29 +1,54 @@
-"""`everlong doctor`: what is there for a client behind the gateway, and what is missing."""
+"""`everlong doctor`: what a client behind the gateway has, and what is missing."""
 
 from typing import Any
 
 import click
 
+from everlong.cli.groups import ExampleCommand
+from everlong.cli.terminal.options import TokenCount
 from everlong.cli.words.wording import language_option
 
 __all__ = ["doctor_command"]
 
 
-@click.command("doctor")
-@click.argument("name", required=False, metavar="[CLIENT]")
-@click.option("--upstream", default="", help="As for everlong wrap: one server for everything.")
-@click.option("--model", default="", help="The model whose window is shown.")
-@click.option(
-    "--window", type=click.IntRange(min=1), help="The window of the model, where you know better than the tables."
+@click.command(
+    "doctor",
+    cls=ExampleCommand,
+    examples=(
+        "everlong doctor",
+        "everlong doctor claude",
+        "everlong doctor codex --online",
+        "everlong doctor opencode --upstream http://127.0.0.1:11434/v1",
+    ),
 )
-@click.option("--online", is_flag=True, help="Also ask servers beyond this machine whether they answer.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.argument("name", required=False, metavar="[CLIENT]")
+@click.option(
+    "--upstream",
+    default="",
+    metavar="URL|NAME",
+    help="Check this server instead of the providers, as in everlong wrap --upstream.",
+)
+@click.option(
+    "--model",
+    default="",
+    metavar="NAME",
+    help="Show the window of this model (default: the model the client is set to).",
+)
+@click.option(
+    "--window",
+    type=TokenCount(min=1),
+    metavar="N",
+    help="The model's context window in tokens, such as 200k, if the registry is wrong.",
+)
+@click.option("--online", is_flag=True, help="Also check whether servers on other machines answer.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @language_option
 def doctor_command(**given: Any) -> None:
-    """Show what is installed, how you are known to the provider, where requests go, the window, and what is missing.
+    """Check what CLIENT needs to run behind the gateway, and say what is missing.
 
-    Without CLIENT it lists all clients. Exits with 1 if something that is needed is missing. Nothing beyond this
-    machine is asked without --online.
+    Without CLIENT the command lists all known clients. It shows what is installed, which key or login the client
+    uses, where requests go, and the context window. The exit code is 1 if something is missing. Without --online no
+    other machine is contacted.
     """
     from everlong.cli.runs.doctor import run  # noqa: PLC0415 - help needs none of it
 

@@ -4,18 +4,37 @@ from typing import Any
 
 import click
 
-from everlong.cli.terminal.options import model_option, pick_option, preset_option, sample_option
+from everlong.cli.groups import ExampleCommand
+from everlong.cli.terminal.options import TokenCount, model_option, pick_option, preset_option, sample_option
 from everlong.cli.words.wording import language_option
 
 __all__ = ["fit_command"]
 
 
-@click.command("fit")
+@click.command(
+    "fit",
+    cls=ExampleCommand,
+    examples=(
+        "everlong fit chat.json --budget 50000 -o shorter.json",
+        "cat chat.json | everlong fit - --budget 8000 -o - > shorter.json",
+        "everlong fit --sample --budget 16000",
+    ),
+)
 @click.argument("file", required=False, metavar="FILE")
 @click.option(
-    "--budget", "-b", type=click.IntRange(min=1), help="Tokens for messages and tool schemas (default: the window)."
+    "--budget",
+    "-b",
+    type=TokenCount(min=1),
+    metavar="N",
+    help="Tokens that messages and tool schemas may take, such as 50k (default: the model's context window).",
 )
-@click.option("--output", "-o", "output", metavar="OUT", help="Write the conversation here (- for standard output).")
+@click.option(
+    "--output",
+    "-o",
+    "output",
+    metavar="OUT",
+    help="Write the result to this file; - writes to standard output (default: report only).",
+)
 @model_option
 @preset_option
 @pick_option
@@ -23,10 +42,11 @@ __all__ = ["fit_command"]
 @click.option("--json", "as_json", is_flag=True, help="Print the report as JSON.")
 @language_option
 def fit_command(**given: Any) -> None:
-    """Bring the conversation in FILE (- for standard input) under a budget; same format out, with a report.
+    """Fit the conversation in FILE into a token budget and report what changed.
 
-    The report goes to standard output, or to standard error when the conversation itself goes there. Of a file with
-    many conversations the first is taken, or the one that --pick names, and that one alone is written.
+    FILE is a request body or a list of messages in OpenAI, Anthropic or Gemini format, or a session file; - reads
+    standard input. The result has the same format. The report goes to standard output, or to standard error if the
+    result goes there.
     """
     from everlong.cli.runs.fit import run  # noqa: PLC0415 - help needs none of it
 

@@ -5,23 +5,38 @@ import sys
 
 import click
 
+from everlong.cli.groups import ExampleCommand
 from everlong.extras import expect_extras
 
 __all__ = ["mcp_command"]
 
 
-@click.command("mcp")
-@click.option("--store", metavar="URL", help="Your own threads (default: EVERLONG_STORE, else your own file).")
-@click.option("--program", "programs", multiple=True, metavar="NAME", help="Only sessions of this program; repeatable.")
+@click.command(
+    "mcp",
+    cls=ExampleCommand,
+    examples=(
+        "claude mcp add everlong -- everlong mcp",
+        "codex mcp add everlong -- everlong mcp",
+        "everlong mcp --program codex --program claude-code",
+    ),
+)
+@click.option(
+    "--store",
+    metavar="URL",
+    help="The store with your everlong threads (default: EVERLONG_STORE, else your own SQLite file).",
+)
+@click.option(
+    "--program",
+    "programs",
+    multiple=True,
+    metavar="NAME",
+    help="Offer only the sessions of this program; may be repeated (default: all).",
+)
 def mcp_command(store: str | None, programs: tuple[str, ...]) -> None:
-    """Give an MCP client your sessions: Claude Code's, Codex's, pi's, nanobot's and your own.
+    """Let an MCP client search and read your sessions from Claude Code, Codex, pi, nanobot and everlong.
 
-    The client starts this program and talks to it over standard input and output. It reads and never writes; known
-    secrets are taken out of what it shows. docs/mcp.md has the lines for each client.
-
-    \b
-    claude mcp add everlong -- everlong mcp
-    codex mcp add everlong -- everlong mcp
+    The client starts this command and talks to it over standard input and output. The command only reads, and it
+    removes known secrets from what it returns.
     """
     expect_extras("an MCP server", "mcp")
     from everlong.cli.mcp.server import server_of  # noqa: PLC0415 - needs an extra
@@ -31,7 +46,7 @@ def mcp_command(store: str | None, programs: tuple[str, ...]) -> None:
 
     unknown = [name for name in programs if name not in PROGRAMS]
     if unknown:
-        raise click.UsageError(f"--program is one of {', '.join(PROGRAMS)}, not {unknown[0]!r}")
+        raise click.UsageError(f"--program: {unknown[0]!r} is not one of {', '.join(PROGRAMS)}")
     chosen = programs or PROGRAMS
     url = store or default_store(os.environ, sys.platform)
     path = store_path(url)

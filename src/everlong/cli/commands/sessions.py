@@ -1,4 +1,4 @@
-"""`everlong sessions`: the conversations that are kept, whatever program they came from."""
+"""`everlong sessions`: the stored conversations, whatever program they came from."""
 
 import click
 
@@ -8,40 +8,47 @@ __all__ = ["sessions_command"]
 
 #: In the order in which a person needs them.
 COMMANDS = (
-    CommandRow("list", "everlong.cli.sessions.lists:list_command", "List the sessions, the latest changed first."),
-    CommandRow("show", "everlong.cli.sessions.transcript:show_command", "Show a session, whatever was compacted."),
-    CommandRow("search", "everlong.cli.sessions.lists:search_command", "Find where something was said."),
+    CommandRow("list", "everlong.cli.sessions.lists:list_command", "List sessions, most recently changed first."),
     CommandRow(
-        "events", "everlong.cli.sessions.events:events_command", "Show what happened to a session, oldest first."
+        "show", "everlong.cli.sessions.transcript:show_command", "Show every message of a session, compacted ones too."
     ),
-    CommandRow("cost", "everlong.cli.sessions.events:cost_command", "Show what the calls of sessions cost."),
-    CommandRow("import", "everlong.cli.sessions.files:import_command", "Keep the sessions of files or folders."),
-    CommandRow("export", "everlong.cli.sessions.files:export_command", "Write a session as a file."),
+    CommandRow("search", "everlong.cli.sessions.lists:search_command", "Search the messages of all sessions."),
+    CommandRow(
+        "events", "everlong.cli.sessions.events:events_command", "Show the turns, compactions and calls of a session."
+    ),
+    CommandRow("cost", "everlong.cli.sessions.events:cost_command", "Show what the model calls of sessions cost."),
+    CommandRow("import", "everlong.cli.sessions.files:import_command", "Import sessions of other programs from files."),
+    CommandRow("export", "everlong.cli.sessions.files:export_command", "Export a session to a file."),
     CommandRow(
         "archive",
         "everlong.cli.sessions.changes:archive_command",
-        "Take a session off the list; it stays, and is still found.",
+        "Hide a session from the list; search still finds it.",
     ),
     CommandRow(
         "unarchive", "everlong.cli.sessions.changes:unarchive_command", "Put an archived session back on the list."
     ),
-    CommandRow("rename", "everlong.cli.sessions.changes:rename_command", "Give a session another title; its id stays."),
+    CommandRow("rename", "everlong.cli.sessions.changes:rename_command", "Change the title of a session."),
     CommandRow(
         "branch",
         "everlong.cli.sessions.changes:branch_command",
-        "Begin a new session that goes on after a message.",
+        "Start a new session from a message of another one.",
     ),
-    CommandRow("undo", "everlong.cli.sessions.changes:undo_command", "Take back the newest compaction."),
-    CommandRow(
-        "pin", "everlong.cli.sessions.changes:pin_command", "Keep a message or a text in everything that is sent."
-    ),
-    CommandRow("unpin", "everlong.cli.sessions.changes:unpin_command", "Let a pin go."),
-    CommandRow(
-        "remove", "everlong.cli.sessions.changes:remove_command", "Remove sessions with everything said in them."
-    ),
+    CommandRow("undo", "everlong.cli.sessions.changes:undo_command", "Undo the newest compaction of a session."),
+    CommandRow("pin", "everlong.cli.sessions.changes:pin_command", "Keep a message or a text in every request."),
+    CommandRow("unpin", "everlong.cli.sessions.changes:unpin_command", "Remove a pin."),
+    CommandRow("remove", "everlong.cli.sessions.changes:remove_command", "Delete sessions permanently."),
 )
 
 
-@click.group("sessions", cls=CommandGroup, rows=COMMANDS)
+@click.group(
+    "sessions",
+    cls=CommandGroup,
+    rows=COMMANDS,
+    examples=(
+        "everlong sessions list",
+        "everlong sessions import ~/.claude/projects",
+        'everlong sessions search "delivery date"',
+    ),
+)
 def sessions_command() -> None:
-    """Keep, find and mend conversations: list, show, search, import, export, archive, branch, undo, pin, remove."""
+    """List, search, import, export and change the conversations that everlong stores."""

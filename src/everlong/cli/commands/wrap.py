@@ -4,16 +4,18 @@ from typing import Any
 
 import click
 
+from everlong.cli.groups import ExampleCommand
+from everlong.cli.terminal.options import TokenCount
 from everlong.cli.words.wording import language_option
 
 __all__ = ["wrap_command"]
 
-#: Stands for the "--" before a command that is no client of the table.
+#: Stands for the "--" before a command that is not a known client.
 ANY = "\0any"
 
 
-class _WrapCommand(click.Command):
-    """A command whose last arguments are another command's: only what stands before its name is ours."""
+class _WrapCommand(ExampleCommand):
+    """A command that runs another one: only the options before that command's name are ours."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--" in args:
@@ -23,35 +25,55 @@ class _WrapCommand(click.Command):
 
 
 @click.command(
-    "wrap", cls=_WrapCommand, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False}
+    "wrap",
+    cls=_WrapCommand,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    examples=(
+        "everlong wrap claude",
+        'everlong wrap codex exec "fix the tests"',
+        "everlong wrap --upstream http://127.0.0.1:11434/v1 opencode",
+        "everlong wrap --print claude",
+        "everlong wrap -- python my_agent.py",
+    ),
 )
 @click.option(
-    "--upstream", default="", help="One server for everything: an address with its /v1, or a provider's name."
+    "--upstream",
+    default="",
+    metavar="URL|NAME",
+    help="Send all requests to this server: a URL ending in /v1, or a provider's name (default: each provider).",
 )
 @click.option(
-    "--window", type=click.IntRange(min=1), help="The window of the model, where you know better than the tables."
+    "--window",
+    type=TokenCount(min=1),
+    metavar="N",
+    help="The model's context window in tokens, such as 200k, if the registry is wrong.",
 )
-@click.option("--preset", default="", help="How a history is cut.")
-@click.option("--mode", default="", help="off changes nothing, trim cuts, auto also summarises.")
-@click.option("--store", default="", help="Where cuts and summaries are kept: a store's URL, memory: for nowhere.")
-@click.option("--print", "printed", is_flag=True, help="Print the lines to set by hand instead, for sh.")
-@click.option("--list", "listed", is_flag=True, help="List the clients that are known, and whether they are installed.")
-@click.option("--json", "as_json", is_flag=True, help="Print the list, the lines or the closing figures as JSON.")
-@click.option("--quiet", is_flag=True, help="Print nothing when the client has ended.")
+@click.option("--preset", default="", metavar="NAME", help="The preset that decides what to keep (default: auto).")
+@click.option(
+    "--mode",
+    default="",
+    metavar="MODE",
+    help="off forwards requests unchanged, trim compacts without summaries, auto also writes summaries "
+    "(default: auto).",
+)
+@click.option(
+    "--store",
+    default="",
+    metavar="URL",
+    help="Where compactions and summaries are stored; memory: keeps nothing (default: your own SQLite file).",
+)
+@click.option("--print", "printed", is_flag=True, help="Print the shell commands instead of running them.")
+@click.option("--list", "listed", is_flag=True, help="List the known clients and whether they are installed.")
+@click.option("--json", "as_json", is_flag=True, help="Print the list, the commands or the closing report as JSON.")
+@click.option("--quiet", is_flag=True, help="Do not print the closing report.")
 @language_option
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="CLIENT [ARGS]...")
 def wrap_command(command: tuple[str, ...], **given: Any) -> None:
     """Start CLIENT behind the gateway: claude, codex, opencode, pi, gemini, qwen, aider, openclaw or llm.
 
-    Everything after CLIENT is the client's own. The gateway is started if none runs, shared by several clients, and
-    ends with the last of them. Nothing of your files is changed. For any other command put -- before it: it gets
-    OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL and OLLAMA_HOST.
-
-    \b
-    everlong wrap claude
-    everlong wrap codex exec "mend the tests"
-    everlong wrap --upstream http://127.0.0.1:11434/v1 opencode
-    everlong wrap -- python my_agent.py
+    All arguments after CLIENT go to the client. If no gateway is running, one starts; several clients share it, and
+    it stops with the last of them. Your configuration files stay as they are. To run any other command, put -- before
+    it: it gets OPENAI_BASE_URL, ANTHROPIC_BASE_URL, GOOGLE_GEMINI_BASE_URL and OLLAMA_HOST.
     """
     from everlong.cli.runs.wrap import run  # noqa: PLC0415 - help needs none of it
 

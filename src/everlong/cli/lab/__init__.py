@@ -1,1 +1,4 @@
-"""`everlong lab`: the commands that measure, replay and time, and the tables they print. The figures are the lab's."""
+"""`everlong lab`: the commands that measure, replay and time, and the tables they print.
+
+The lab computes the figures.
+"""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from everlong.cli.groups import ExampleCommand
 from everlong.cli.terminal.streams import print_json
 from everlong.errors import EverlongError
 from everlong.lab import ADAPTERS
@@ -17,30 +18,49 @@ if TYPE_CHECKING:
 
 __all__ = ["adapters_command"]
 
+HELP = f"""Run real frameworks in a task three times as long as the window, each in its own environment.
 
-@click.command("adapters")
-@click.argument("names", nargs=-1, type=click.Choice(tuple(ADAPTERS)))
+FRAMEWORK is one of {", ".join(ADAPTERS)}; without FRAMEWORK all of them run.
+
+Each framework runs with our adapter, with our adapter but without a known window, with its own compaction, and without
+any. The provider is scripted: it refuses requests that exceed its window, and at the end it looks for facts from the
+beginning. A run with our adapter is ok if it finished, every request was valid and fitted the window, no fact was lost,
+and the prefix changed only at compactions that were far enough apart. The exit code is 1 if such a run is not ok. Other
+runs are reported, but not judged.
+"""
+
+
+@click.command(
+    "adapters",
+    cls=ExampleCommand,
+    help=HELP,
+    examples=(
+        "everlong lab adapters langchain pydantic-ai",
+        "everlong lab adapters langchain --here --records requests",
+    ),
+)
+@click.argument("names", nargs=-1, type=click.Choice(tuple(ADAPTERS)), metavar="[FRAMEWORK]...")
 @click.option(
     "--environments",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Where frameworks are installed (default: EVERLONG_LAB, else the user's cache).",
+    help="Install the frameworks in this folder (default: EVERLONG_LAB, else your cache folder).",
 )
-@click.option("--here", is_flag=True, help="Run them with this Python; nothing is installed.")
+@click.option("--here", is_flag=True, help="Use the frameworks of this Python, and install nothing.")
 @click.option(
     "--records",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Write every request there, to look at.",
+    help="Write every request to this folder.",
 )
 @click.option(
     "--write",
     "pages",
     type=click.Path(path_type=Path, file_okay=False, exists=True),
     metavar="DIR",
-    help="Write the runs into the tables of the pages there: README.md and one page a framework.",
+    help="Write the results into the tables of the pages in this folder: README.md and one page per framework.",
 )
-@click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
+@click.option("--json", "json_wanted", is_flag=True, help="Print the results as JSON.")
 def adapters_command(
     names: tuple[str, ...],
     environments: Path | None,
@@ -49,14 +69,7 @@ def adapters_command(
     pages: Path | None,
     json_wanted: bool,
 ) -> None:
-    """Run real frameworks in a task of three times the window, each in an environment of its own.
-
-    Each is run with our adapter, with our adapter that is not told the window, with its own compaction, and with
-    nothing. The provider is scripted: it has a window and refuses what is larger; at the end it looks for facts from
-    the beginning. A run with our adapter is ok if it finished, every request was valid and within the window, its
-    prefix broke at compactions alone, which were as far apart as they must be, and no fact was lost. Exits with 1 if
-    one is not ok; what others do is shown, not judged.
-    """
+    """Run frameworks."""
     from everlong.lab import (  # noqa: PLC0415
         AdapterRunner,
         Environments,
@@ -70,7 +83,7 @@ def adapters_command(
     verdicts = []
     day = f"{datetime.now(UTC):%Y-%m-%d}"
     if pages is not None:
-        write_adapter_runs(pages, (), day)  # a page that is missing is told before anything is run
+        write_adapter_runs(pages, (), day)  # a missing page is reported before anything is run
     for name in names or ADAPTERS:
         for row in runner.all_runs(ADAPTERS[name]):
             verdicts.append(row)
@@ -83,7 +96,7 @@ def adapters_command(
         click.echo(adapter_table(verdicts))
     bad = sum(row.ours and not row.ok for row in verdicts)
     if bad:
-        raise EverlongError(f"{bad} of {sum(row.ours for row in verdicts)} runs with our adapters are not ok")
+        raise EverlongError(f"{bad} of {sum(row.ours for row in verdicts)} runs with our adapters failed")
 
 
 def _line(row: "AdapterVerdict") -> str:

@@ -1,24 +1,27 @@
-"""`everlong lab continuity`: do the task, the last steps and the last words stand as messages after a compaction?"""
+"""`everlong lab continuity`: are the task, the last steps and the last words still messages after a compaction?"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 
 import click
 
+from everlong.cli.groups import ExampleCommand
 from everlong.cli.lab.options import (
     DATA,
+    EVERY_SESSION,
+    FILES,
     HALF,
     HTML,
     JOBS,
     JSON,
-    WORK_FILES,
     names_listed,
     overhead_form,
-    overheads_listed,
-    tokens_listed,
+    overheads_option,
+    windows_option,
 )
 from everlong.cli.lab.replay_table import draw
 from everlong.cli.terminal.files import check_output, write_page
+from everlong.cli.terminal.options import TokenCount
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console, progress
 from everlong.cli.words.language import Language
@@ -47,7 +50,7 @@ MODEL = "gpt-4o"
 WINDOWS = "16000,32000,64000,128000,200000"
 OVERHEADS = "2000,8000,15000,25000,35000"
 REPLY = 4_096
-QUICK = 8  # every so many sessions
+QUICK = 8  # one session in this many
 OURS = "auto"
 
 
@@ -74,44 +77,55 @@ class ContinuityOptions:
     language: Language
 
 
-@click.command("continuity")
+@click.command(
+    "continuity",
+    cls=ExampleCommand,
+    examples=(
+        "everlong lab continuity --data lab-data --quick",
+        "everlong lab continuity --data lab-data --preset auto --preset nanobot",
+    ),
+)
 @DATA
-@click.option("--files", default=WORK_FILES, metavar="NAME,NAME", help=f"Files in agents/ (default: {WORK_FILES}).")
+@FILES
 @HALF
-@click.option(
-    "--window",
-    "windows",
-    default=WINDOWS,
-    callback=tokens_listed,
-    metavar="N,N",
-    help=f"Tokens that a request and its answer may take (default: {WINDOWS}).",
-)
-@click.option(
-    "--overhead",
-    "overheads",
-    default=OVERHEADS,
-    callback=overheads_listed,
-    metavar="N,N",
-    help=f"Tokens of system text and tools in every request (default: {OVERHEADS}).",
-)
+@windows_option(WINDOWS)
+@overheads_option(OVERHEADS)
 @overhead_form("both")
-@click.option("--preset", "policies", multiple=True, metavar="NAME", help="Presets; may be repeated (default: auto).")
-@click.option("--model", default=MODEL, metavar="NAME", help=f"Tokens are counted as for this model ({MODEL}).")
-@click.option("--prices", default="anthropic", metavar="TABLE|FILE", help="They decide how deep compactions go.")
-@click.option("--reply", type=click.IntRange(min=1), default=REPLY, metavar="N", help=f"Tokens asked for ({REPLY}).")
-@click.option("--observations", is_flag=True, help="Tool results come as user messages, as ReAct agents send them.")
-@click.option("--every", "step", type=click.IntRange(min=1), default=1, metavar="N", help="Only every Nth session.")
-@click.option("--quick", is_flag=True, help=f"As --every {QUICK}.")
+@click.option(
+    "--preset",
+    "policies",
+    multiple=True,
+    metavar="NAME",
+    help="The preset to measure; may be repeated (default: auto).",
+)
+@click.option("--model", default=MODEL, metavar="NAME", help=f"Count tokens as this model does (default: {MODEL}).")
+@click.option(
+    "--prices",
+    default="anthropic",
+    metavar="TABLE|FILE",
+    help="Prices and cache rules; they decide how far a compaction goes (default: anthropic).",
+)
+@click.option(
+    "--reply",
+    type=TokenCount(min=1),
+    default=REPLY,
+    metavar="N",
+    help=f"Tokens that each request asks for as an answer (default: {REPLY}).",
+)
+@click.option("--observations", is_flag=True, help="Turn tool results into user messages, as ReAct agents send them.")
+@EVERY_SESSION
+@click.option("--quick", is_flag=True, help=f"Use only every {QUICK}th session, as with --every {QUICK}.")
 @JOBS
 @JSON
 @HTML
 @language_option
 def continuity_command(**given: object) -> None:
-    """After a compaction: do the task, the last steps and the last words stand?
+    """Measure whether the task and the last steps are still messages after a compaction.
 
-    Sessions are played through the engine with a history that grows, in windows and with prompt overheads of several
-    sizes. After each compaction it is asked whether the task, the last three steps and the user's last words are still
-    there as messages, and how much was new since the compaction before. No model is called and nothing is sent.
+    The engine replays the sessions as growing histories, with windows and prompt overheads of several sizes. After
+    each compaction the command checks whether the task, the last three steps and the last user message are still
+    there as messages, and how much was new since the compaction before. No model is called, and nothing is sent
+    anywhere.
     """
     options = ContinuityOptions(**{**given, "policies": given["policies"] or (OURS,)})  # type: ignore[arg-type]
     say = Words(options.language, "continuity")
@@ -124,7 +138,7 @@ def continuity_command(**given: object) -> None:
 
 
 def _plan(options: ContinuityOptions) -> GridPlan:
-    """Return the plan. Raises InputError now for what would otherwise fail after much work."""
+    """Return the plan. Raises InputError now for anything that would fail only after much work."""
     plan = GridPlan(
         policies=tuple(dict.fromkeys(policy_named(name).name for name in options.policies)),
         windows=options.windows,
@@ -135,7 +149,7 @@ def _plan(options: ContinuityOptions) -> GridPlan:
         form=options.form,
     )
     if not cells_of(plan):
-        raise InputError("every overhead takes more than 70 % of every window: name larger windows with --window")
+        raise InputError("every --overhead takes more than 70 % of every --window: name larger windows")
     if options.html is not None:
         check_output(options.html)
     return plan
@@ -191,14 +205,14 @@ def _print(plan: GridPlan, sessions: Sequence[Session], results: Sequence[CellRe
     out = console()
     out.print(say("title"), style="bold")
     for fact in _facts(plan, sessions, say):
-        out.print(fact, markup=False)
+        out.print(fact)
     for policy in plan.policies:
         rows = [result for result in results if result.policy == policy]
         out.print()
-        out.print(say("preset", name=policy), style="bold", markup=False)
+        out.print(say("preset", name=policy), style="bold")
         draw(out, [say(name) for name in CONTINUITY_COLUMNS], [_row(result) for result in rows])
         for line in _notes(policy, rows, say):
-            out.print(line, style="dim", markup=False)
+            out.print(line, style="dim")
 
 
 def _row(result: CellResult) -> tuple[str, ...]:
@@ -221,9 +235,9 @@ def _notes(policy: str, rows: Sequence[CellResult], say: Words) -> Iterator[str]
     yield say("columns")
     for row in rows:
         if row.missing:
-            told = [say(f"miss_{name}", n=amount(count)) for name, count in row.missing.items()]
+            misses = [say(f"miss_{name}", n=amount(count)) for name, count in row.missing.items()]
             place = {"window": tokens_short(row.window), "overhead": tokens_short(row.overhead)}
-            yield say("missing", list=say("comma").join(told), **place)
+            yield say("missing", list=say("comma").join(misses), **place)
     for key in ("broken", "invalid"):
         count = sum(getattr(row, key) for row in rows)
         if count:

@@ -1,65 +1,88 @@
-"""Options that several commands of the lab take, and the lists in them."""
+"""Options that several commands of the lab share, the lists in them, and the warning about what was left out."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
+from everlong.cli.terminal.options import TokenCounts
 from everlong.lab import HALVES, OVERHEAD_FORMS, OverheadForm
 
 __all__ = [
     "DATA",
+    "EVERY_SESSION",
+    "FILES",
     "HALF",
     "HTML",
     "JOBS",
     "JSON",
+    "STANDARD_INPUT",
     "WORK_FILES",
     "names_listed",
     "overhead_form",
-    "overheads_listed",
-    "tokens_listed",
+    "overheads_option",
+    "warn",
+    "windows_option",
 ]
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 WORK_FILES = "claude_code,misc"
+STANDARD_INPUT = "-"
 
 DATA = click.option("--data", metavar="DIR", help="The data folder (default: EVERLONG_DATA).")
-HALF = click.option("--half", type=click.Choice(HALVES), default="all", help="Which conversations (default: all).")
-JOBS = click.option("--jobs", "processes", type=click.IntRange(min=1), default=1, metavar="N", help="Processes.")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-HTML = click.option("--html", metavar="FILE", help="Write a page with plots (- for standard output).")
+FILES = click.option(
+    "--files",
+    default=WORK_FILES,
+    metavar="NAME,NAME",
+    help=f"The files to read from agents/ in the data folder (default: {WORK_FILES}).",
+)
+EVERY_SESSION = click.option(
+    "--every",
+    "step",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Use only every Nth session (default: 1, all of them).",
+)
+HALF = click.option(
+    "--half", type=click.Choice(HALVES), default="all", help="The half of the conversations to use (default: all)."
+)
+JOBS = click.option(
+    "--jobs",
+    "processes",
+    type=click.IntRange(min=1),
+    default=1,
+    metavar="N",
+    help="Number of processes to use (default: 1).",
+)
+JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+HTML = click.option("--html", metavar="FILE", help="Also write a page with plots; - writes it to standard output.")
+
+
+def windows_option(default: str) -> Callable[[Command], Command]:
+    """Return the option that lists windows."""
+    text = f"Context windows to measure, in tokens, such as 64k,200k (default: {default})."
+    return click.option("--window", "windows", default=default, type=TokenCounts(min=1), metavar="N,N", help=text)
+
+
+def overheads_option(default: str) -> Callable[[Command], Command]:
+    """Return the option that lists sizes of the prompt overhead."""
+    text = f"Tokens of system text and tools in every request; several are measured in turn (default: {default})."
+    return click.option("--overhead", "overheads", default=default, type=TokenCounts(min=0), metavar="N,N", help=text)
 
 
 def overhead_form(default: OverheadForm) -> Callable[[Command], Command]:
     """Return the option that says what the prompt overhead is made of."""
-    text = f"What the overhead is made of; both: half of each (default: {default})."
+    text = f"What the prompt overhead consists of; both means half of each (default: {default})."
     return click.option("--overhead-as", "form", type=click.Choice(OVERHEAD_FORMS), default=default, help=text)
-
-
-def tokens_listed(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ...]:
-    """Read numbers of tokens, each once, the smallest first. Example: "16000,8000" -> (8000, 16000)"""
-    numbers = _numbers(value)
-    if any(number < 1 for number in numbers):
-        raise click.BadParameter("at least one token")
-    return numbers
-
-
-def overheads_listed(_: click.Context, __: click.Parameter, value: str) -> tuple[int, ...]:
-    """Read sizes of the prompt overhead as `tokens_listed` does; none at all is a size too. Example: "0" -> (0,)"""
-    numbers = _numbers(value)
-    if not numbers or numbers[0] < 0:
-        raise click.BadParameter("numbers of tokens from 0 on, such as 12000,30000")
-    return numbers
-
-
-def _numbers(value: str) -> tuple[int, ...]:
-    try:
-        return tuple(sorted({int(piece) for piece in value.split(",") if piece.strip()}))
-    except ValueError:
-        raise click.BadParameter("numbers with commas between them, such as 8000,16000") from None
 
 
 def names_listed(listed: str) -> tuple[str, ...]:
     """Read names. Example: "claude_code, misc" -> ("claude_code", "misc")"""
     return tuple(name.strip() for name in listed.split(",") if name.strip())
+
+
+def warn(line: str) -> None:
+    """Say what was left out, on standard error."""
+    click.echo(line, err=True)

@@ -7,20 +7,22 @@ from dataclasses import dataclass, fields
 import click
 import msgspec
 
+from everlong.cli.groups import ExampleCommand
 from everlong.cli.lab.options import (
     DATA,
     HALF,
     HTML,
     JOBS,
     JSON,
+    STANDARD_INPUT,
     WORK_FILES,
     names_listed,
     overhead_form,
-    overheads_listed,
-    tokens_listed,
+    warn,
 )
-from everlong.cli.lab.replay_table import print_replay
+from everlong.cli.lab.replay_table import Whose, print_replay
 from everlong.cli.terminal.files import check_output, source_bytes, write_page
+from everlong.cli.terminal.options import TokenCount, TokenCounts
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, progress
 from everlong.cli.words.language import Language
@@ -49,35 +51,35 @@ from everlong.lab import (
     tariff_from,
     tariff_of,
 )
+from everlong.windows import window
 from everlong.wire import SESSION_FORMATS
 
 __all__ = ["replay_command"]
 
-STANDARD_INPUT = "-"
-LEAST_ROOM = 1_000  # tokens of conversation; less does not even hold a question and its answer
+LEAST_ROOM = 1_000  # tokens of conversation; less does not even hold one question with its answer
 USUAL_MODEL = "gpt-4o"
 USUAL_PRICES = "anthropic"
 SHARES = ("ratio", "kept_percent", "literal_percent", "likely_percent")
-WINDOWS = "64000,128000"
+WINDOWS = (64_000, 128_000)
 _PLACES = [name for name, program in SESSION_FORMATS.items() if program.folders]
-HELP = f"""What sessions cost, what they would have cost, and what would have been lost.
+HELP = f"""Show what sessions cost, what they would have cost with everlong, and what would have been lost.
 
-PATH is a file, a folder, - for standard input, or {", ".join(_PLACES[:-1])} or {_PLACES[-1]}: the places where these
-keep sessions. Without PATH the data folder is replayed. Every request is made as a policy would send it, and paid for
-by a provider's prices and cache rules. No model is called and nothing is sent.
+PATH is a file, a folder, - for standard input, or the name of a program whose sessions are on this machine:
+{", ".join(_PLACES[:-1])} or {_PLACES[-1]}. Without PATH the data folder is replayed. Each request is built as a policy
+would send it, and paid at a provider's prices and cache rules. No model is called, and nothing is sent anywhere.
 """
-#: What a page shows unless told otherwise.
+#: What a page shows by default.
 PAGE_THRESHOLDS = (0.4, 0.55, 0.7, 0.85, 0.95)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayOptions:
-    """The options of the command. `thresholds` are those at which auto is played as well."""
+    """The options of the command. `thresholds` are those at which auto is also played."""
 
     data: str | None
     files: str | None
     half: str
-    windows: tuple[int, ...]
+    windows: tuple[int, ...] | None
     model: str | None
     prices: str | None
     policies: tuple[str, ...]
@@ -95,65 +97,91 @@ class ReplayOptions:
 
 
 def _shares(_: click.Context, __: click.Parameter, value: str | None) -> tuple[float, ...] | None:
-    """Example: ".7,0.4" -> (0.4, 0.7)"""
+    """Read shares. Example: ".7,0.4" -> (0.4, 0.7)"""
     if value is None:
         return None
     try:
         return tuple(sorted({float(piece) for piece in value.split(",") if piece.strip()}))
     except ValueError:
-        raise click.BadParameter("shares with commas between them, such as .4,.7") from None
+        raise click.BadParameter("give shares separated by commas, such as .4,.7") from None
 
 
-@click.command("replay", help=HELP)
+@click.command(
+    "replay",
+    cls=ExampleCommand,
+    help=HELP,
+    examples=(
+        "everlong lab replay claude-code",
+        "everlong lab replay codex --window 128000 --html replay.html",
+        "everlong lab replay session.jsonl --policy everlong --policy whole",
+        "everlong lab replay claude-code --longest 20 --jobs 4 --lang zh",
+    ),
+)
 @click.argument("paths", nargs=-1, metavar="[PATH]...")
 @DATA
-@click.option("--files", metavar="NAME,NAME", help=f"Files in agents/ of the data folder (default: {WORK_FILES}).")
+@click.option(
+    "--files", metavar="NAME,NAME", help=f"The files to read from agents/ in the data folder (default: {WORK_FILES})."
+)
 @HALF
 @click.option(
     "--window",
     "windows",
-    default=WINDOWS,
-    callback=tokens_listed,
+    type=TokenCounts(min=1),
     metavar="N,N",
-    help=f"Tokens that a request and its answer may take (default: {WINDOWS}).",
+    help="Context windows to replay, in tokens, such as 64k,200k (default: the window of the sessions' model, then "
+    "64000 and 128000).",
 )
-@click.option("--model", metavar="NAME", help="Counts and prices as for this model (default: the one most used).")
-@click.option("--prices", metavar="TABLE|FILE", help="Prices and cache rules by name or file (default: the model's).")
+@click.option("--model", metavar="NAME", help="Count tokens and pay as for this model (default: the model used most).")
+@click.option(
+    "--prices",
+    metavar="TABLE|FILE",
+    help="A table of prices and cache rules, or a JSON file with them (default: the model's).",
+)
 @click.option(
     "--policy",
     "policies",
     multiple=True,
     metavar="NAME",
-    help="What to play: everlong, whole, slide, drop@.95/.3 …; may be repeated.",
+    help="A policy to replay: everlong, whole, slide, drop@.95/.3, …; may be repeated (default: nine of them).",
 )
 @click.option(
     "--pauses",
     type=click.Choice(PAUSES),
     default=PAUSES[0],
-    help="Pauses between requests: as recorded, none, or before every user turn.",
+    help="Pauses between requests, which decide what the cache still holds: recorded, none, or before every user "
+    "turn (default: recorded).",
 )
 @click.option(
     "--overhead",
     "--front",
     "overheads",
     default="12000",
-    callback=overheads_listed,
+    type=TokenCounts(min=0),
     metavar="N,N",
-    help="Tokens of system text and tools in every request (default: 12000).",
+    help="Tokens of system text and tools in every request; several are replayed in turn (default: 12000).",
 )
 @overhead_form("tools")
 @click.option(
     "--reply",
-    type=click.IntRange(min=1),
+    type=TokenCount(min=1),
     default=8_000,
     metavar="N",
-    help="Tokens kept free for the answer (default: 8000).",
+    help="Tokens reserved for the answer (default: 8000).",
 )
-@click.option("--longest", type=click.IntRange(min=1), default=None, metavar="N", help="Only the N longest.")
 @click.option(
-    "--thresholds", callback=_shares, metavar="N,N", help="Also auto at these thresholds (default: some with --html)."
+    "--longest",
+    type=click.IntRange(min=1),
+    default=None,
+    metavar="N",
+    help="Replay only the N longest sessions (default: all).",
 )
-@click.option("--no-reading", is_flag=True, help="What was lost is not read again.")
+@click.option(
+    "--thresholds",
+    callback=_shares,
+    metavar="N,N",
+    help="Also replay auto at these thresholds, from 0.4 to 0.95 (default: five of them with --html, else none).",
+)
+@click.option("--no-reading", is_flag=True, help="Do not let the agent read again what was lost.")
 @JOBS
 @JSON
 @HTML
@@ -161,7 +189,7 @@ def _shares(_: click.Context, __: click.Parameter, value: str | None) -> tuple[f
 def replay_command(paths: tuple[str, ...], **given: object) -> None:
     """Replay sessions."""
     if paths and (given["data"] or given["files"]):
-        raise click.UsageError("--data and --files name the data folder; PATH is replayed instead of it")
+        raise click.UsageError("--data and --files choose from the data folder; leave out PATH, which replaces it")
     usual = PAGE_THRESHOLDS if given["html"] is not None else ()
     thresholds = given.pop("thresholds")
     options = ReplayOptions(
@@ -175,7 +203,7 @@ def replay_command(paths: tuple[str, ...], **given: object) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """The policies to play: those that were named, and auto at other thresholds."""
+    """The policies to play: the named ones, and auto at other thresholds."""
 
     policies: tuple[str, ...]
     thresholds: tuple[str, ...]
@@ -194,9 +222,10 @@ def _replay(paths: Sequence[str], options: ReplayOptions) -> None:
     with progress(say("finding"), None):
         sessions = _sessions(paths, options)
     named = options.model or (_most_used(sessions) if paths else USUAL_MODEL)
+    own = _own_window(named, options) if paths and options.windows is None else None
     plan = ReplayPlan(
         policies=names.all,
-        windows=options.windows,
+        windows=_windows(own, options),
         tariff=tariff or _prices_of(named, say),
         model=named or USUAL_MODEL,
         reply=options.reply,
@@ -210,21 +239,19 @@ def _replay(paths: Sequence[str], options: ReplayOptions) -> None:
         played = replayed(sessions, plan, options.processes, advance)
     results = [result for result in played if result.policy in names.policies]
     thresholds = [result for result in played if result.policy in names.thresholds]
-    _show(plan, results, thresholds, options)
+    _show(plan, results, thresholds, options, Whose(yours=bool(paths), window=own))
 
 
 # --- options -----------------------------------------------------------------------------------
 
 
 def _check(options: ReplayOptions) -> _Names:
-    """Return the policies to play. Raises InputError now for what would otherwise fail after much work."""
-    if not options.windows:
-        raise InputError("name a window, such as --window 64000")
-    most = max(options.overheads)
-    for size in options.windows:
-        if size - options.reply - most < LEAST_ROOM:
+    """Return the policies to play. Raises InputError now for anything that would fail only after much work."""
+    most, sizes = max(options.overheads), options.windows or WINDOWS
+    for size in sizes:
+        if not _has_room(size, options):
             raise InputError(
-                f"a window of {size} leaves no room: {options.reply} are kept for the answer (--reply) "
+                f"a window of {size} tokens is too small: {options.reply} are reserved for the answer (--reply) "
                 f"and {most} are prompt overhead (--overhead)"
             )
     if options.html is not None:
@@ -232,18 +259,30 @@ def _check(options: ReplayOptions) -> _Names:
     policies = tuple(dict.fromkeys(policy_named(name).name for name in options.policies or COMPARED))
     names = _Names(policies, tuple(f"auto@{share:g}" for share in options.thresholds))
     terms = Terms(
-        window=options.windows[0],
+        window=sizes[0],
         tariff=TARIFFS[USUAL_PRICES],
         model=USUAL_MODEL,
         reply=options.reply,
         front=most,
     )
     for name in names.all:
-        policy_named(name).begin(terms).close()  # raises where its shares are impossible
+        policy_named(name).begin(terms).close()  # raises if its shares are impossible
     return names
 
 
-# --- sessions, model, prices -------------------------------------------------------------------
+def _has_room(size: int, options: ReplayOptions) -> bool:
+    """Return whether a window has space for a conversation besides the reserved answer and the largest overhead."""
+    return size - options.reply - max(options.overheads) >= LEAST_ROOM
+
+
+def _windows(own: int | None, options: ReplayOptions) -> tuple[int, ...]:
+    """Return the windows to replay: the given ones, or the model's own and the usual smaller ones."""
+    if options.windows:
+        return options.windows
+    return WINDOWS if own is None else (own, *(size for size in WINDOWS if size < own))
+
+
+# --- sessions, model, prices, window -----------------------------------------------------------
 
 
 def _sessions(paths: Sequence[str], options: ReplayOptions) -> list[Session]:
@@ -253,18 +292,18 @@ def _sessions(paths: Sequence[str], options: ReplayOptions) -> list[Session]:
     files = [path for path in paths if path != STANDARD_INPUT]
     sessions: list[Session] = []
     if STANDARD_INPUT in paths:
-        read = sessions_in(source_bytes(STANDARD_INPUT), "standard input", _warn)
+        read = sessions_in(source_bytes(STANDARD_INPUT), "standard input", warn)
         sessions += [session for session in read if session.requests]
     if files:
-        sessions += sessions_at(files, _warn)
-    chosen = [session for session in sessions if in_half(session.facts.id, options.half)]
+        sessions += sessions_at(files, warn)
+    chosen = [session for session in sessions if in_half({"id": session.facts.id}, options.half)]
     if not chosen:
-        raise InputError(f"{', '.join(paths)}: nothing to replay ({options.half})")
+        raise InputError(f"{', '.join(paths)}: nothing to replay (--half {options.half})")
     return sorted(chosen, key=lambda session: -session.facts.tokens)[: options.longest] if options.longest else chosen
 
 
 def _most_used(sessions: Sequence[Session]) -> str:
-    """Return the model of most requests, by the records of the sessions or the names in them; "" if there is none."""
+    """Return the model of most requests, by the sessions' records or the names in them; "" if there is none."""
     used: Counter[str] = Counter()
     for session in sessions:
         for record in session.facts.recorded:
@@ -274,26 +313,32 @@ def _most_used(sessions: Sequence[Session]) -> str:
     return next((model for model, _ in used.most_common() if model), "")
 
 
+def _own_window(model: str, options: ReplayOptions) -> int | None:
+    """Return the context window of the model; None if the registry does not know it or it is too small to replay."""
+    known = window(model) if model else None
+    return known.context if known and known.known and _has_room(known.context, options) else None
+
+
 def _prices_of(model: str, say: Words) -> Tariff:
-    """Return the prices of the model. Where none are known, warn and return the usual ones."""
+    """Return the prices of the model. If none are known, warn and return the usual ones."""
     if model:
         try:
             return tariff_of(model)
         except InputError:
             pass
-    _warn(say("no_prices", model=model, usual=USUAL_PRICES) if model else say("no_model", usual=USUAL_PRICES))
+    warn(say("no_prices", model=model, usual=USUAL_PRICES) if model else say("no_model", usual=USUAL_PRICES))
     return TARIFFS[USUAL_PRICES]
-
-
-def _warn(line: str) -> None:
-    click.echo(line, err=True)
 
 
 # --- the result --------------------------------------------------------------------------------
 
 
 def _show(
-    plan: ReplayPlan, results: Sequence[ReplayResult], thresholds: Sequence[ReplayResult], options: ReplayOptions
+    plan: ReplayPlan,
+    results: Sequence[ReplayResult],
+    thresholds: Sequence[ReplayResult],
+    options: ReplayOptions,
+    whose: Whose,
 ) -> None:
     if options.html is not None:
         from everlong.lab import replay_page  # noqa: PLC0415 - only where a page is asked for
@@ -312,7 +357,7 @@ def _show(
     if options.as_json:
         print_json(_as_json(plan, results, thresholds))
     elif options.html != "-":
-        print_replay(plan, results, thresholds, options.language)
+        print_replay(plan, results, thresholds, options.language, whose)
 
 
 def _as_json(

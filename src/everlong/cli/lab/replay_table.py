@@ -1,6 +1,7 @@
 """The result of a replay on a terminal: what was really paid, a table for each window, and a verdict in plain words."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from everlong.cli.terminal.tables import amount, console, percent, table
@@ -22,12 +23,12 @@ from everlong.lab import (
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["draw", "print_replay"]
+__all__ = ["Whose", "draw", "print_replay"]
 
-SAME = 0.005  # of the uncut cost: a smaller difference is not worth a word
+SAME = 0.005  # of the uncompacted cost: a smaller difference is not mentioned
 CREDIT = 0.05  # points that summaries must add to be mentioned
 WIDEST = 1_000  # columns; no terminal is wider
-MANY = 100  # from here on tenths are not shown
+MANY = 100  # from here on, tenths are not shown
 RECORDED = ("model", "requests", "sent", "cached", "received", "cost")
 PLAYED = (
     "policy",
@@ -45,14 +46,30 @@ PLAYED = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Whose:
+    """What the verdict is about.
+
+    - `yours`: whether the sessions are the user's own, not those of the data folder.
+    - `window`: the context window of the sessions' model, if it is replayed because no other was named.
+    """
+
+    yours: bool
+    window: int | None = None
+
+
 def print_replay(
-    plan: ReplayPlan, results: Sequence[ReplayResult], thresholds: Sequence[ReplayResult], language: Language
+    plan: ReplayPlan,
+    results: Sequence[ReplayResult],
+    thresholds: Sequence[ReplayResult],
+    language: Language,
+    whose: Whose,
 ) -> None:
-    """Print what was paid, then for every window its policies, auto at other thresholds, and a verdict."""
+    """Print what was paid, then for each window its policies and auto at other thresholds, then the verdict."""
     out, say = console(), Words(language, "replay")
     sessions = [played.session for played in results[0].played]
     for line in _head(plan, sessions, say):
-        out.print(line, markup=False)
+        out.print(line)
     out.print()
     record = billed(sessions)
     if record is None:
@@ -69,13 +86,17 @@ def print_replay(
         others = [each for each in thresholds if (each.window, each.front) == place and each not in scene.results]
         draw(out, [say(name) for name in PLAYED], [_played_row(result) for result in (*scene.results, *others)])
         for line in _notes(scene, say):
-            out.print(line, style="dim", markup=False)
-        for line in _verdict(scene.ours, say) if scene.ours else ():
-            out.print(line, markup=False)
+            out.print(line, style="dim")
+        for line in _window_verdict(scene.ours, say) if scene.ours else ():
+            out.print(line)
+    sentence = _verdict(plan, results, whose, say)
+    if sentence:
+        out.print()
+        out.print(sentence, style="bold")
 
 
 def _title(plan: ReplayPlan, scene: Scene, say: Words) -> str:
-    """Return what the figures of a table are of: the window, and the overhead where several were played."""
+    """Return the title of a table: the window, and the overhead if several were played."""
     window = say("window", n=amount(scene.window))
     if len(plan.overheads) == 1:
         return window
@@ -83,7 +104,7 @@ def _title(plan: ReplayPlan, scene: Scene, say: Words) -> str:
 
 
 def draw(out: "Console", head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table; its columns stand closer where they would not fit otherwise."""
+    """Print a table; its columns move closer together if they would not fit otherwise."""
     drawn = table(head, rows)
     drawn.show_edge = False
     drawn.padding = (0, 1, 0, 0)
@@ -171,7 +192,37 @@ def _notes(scene: Scene, say: Words) -> Iterator[str]:
 # --- the verdict -------------------------------------------------------------------------------
 
 
-def _verdict(ours: ReplayResult, say: Words) -> Iterator[str]:
+def _verdict(plan: ReplayPlan, results: Sequence[ReplayResult], whose: Whose, say: Words) -> str:
+    """Return the result in one sentence; "" if everlong was not played.
+
+    It is about the model's own window, or else about the window in which everlong costs the least.
+    """
+    ours = min(
+        (scene.ours for scene in scenes(results) if scene.ours and whose.window in (None, scene.window)),
+        key=lambda result: result.dollars,
+        default=None,
+    )
+    if ours is None:
+        return ""
+    sessions, place = len(ours.played), "verdict_window" if whose.window is None else "verdict_own_window"
+    figures = {
+        "whose": say("your" if whose.yours else "these"),
+        "uncut": money(ours.uncut),
+        "window": say(place, n=amount(ours.window), model=plan.model),
+    }
+    change = ours.ratio - 1
+    if abs(change) < SAME:
+        sentence = say.many("verdict_same", sessions, **figures)
+    else:
+        sign = "−" if change < 0 else "+"
+        figures |= {"ours": money(ours.dollars), "change": f"{sign}{100 * abs(change):.0f} %"}
+        sentence = say.many("verdict_changed", sessions, **figures)
+    kept = say("verdict_kept", kept=f"{ours.kept_percent:.0f} %") if ours.probes else say("verdict_unprobed")
+    return sentence + kept
+
+
+def _window_verdict(ours: ReplayResult, say: Words) -> Iterator[str]:
+    """Yield a line for each finding about everlong in one window."""
     change = ours.ratio - 1
     key = "same" if abs(change) < SAME else "less" if change < 0 else "more"
     share = f"{100 * abs(change):.0f} %"

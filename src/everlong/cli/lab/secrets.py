@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from everlong.cli.groups import ExampleCommand
 from everlong.cli.lab.options import DATA, JSON, WORK_FILES, names_listed
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console, percent, progress, table
@@ -29,16 +30,43 @@ from everlong.lab import (
 
 __all__ = ["secrets_command"]
 
-SHOWN = 3  # surroundings named in a row
+SHOWN = 3  # contexts named in a row
 
 
-@click.command("secrets")
+@click.command(
+    "secrets",
+    cls=ExampleCommand,
+    examples=(
+        "everlong lab secrets",
+        "everlong lab secrets --kinds held-out --each 500",
+        "everlong lab secrets --data lab-data --files misc",
+    ),
+)
 @click.argument("paths", nargs=-1, type=click.Path(path_type=Path, exists=True), metavar="[PATH]...")
 @DATA
-@click.option("--files", default=WORK_FILES, metavar="NAME,NAME", help=f"Files in agents/ (default: {WORK_FILES}).")
-@click.option("--kinds", type=click.Choice(KIND_SETS), default="all", help="Which kinds of secrets (default: all).")
-@click.option("--each", type=click.IntRange(min=1), default=100, metavar="N", help="Secrets of a kind (default: 100).")
-@click.option("--seed", type=int, default=SECRETS_SEED, metavar="N", help="Draw other secrets than the usual ones.")
+@click.option(
+    "--files",
+    default=WORK_FILES,
+    metavar="NAME,NAME",
+    help=f"The files to read from agents/ in the data folder (default: {WORK_FILES}).",
+)
+@click.option(
+    "--kinds", type=click.Choice(KIND_SETS), default="all", help="The kinds of secrets to test (default: all)."
+)
+@click.option(
+    "--each",
+    type=click.IntRange(min=1),
+    default=100,
+    metavar="N",
+    help="Number of secrets of each kind (default: 100).",
+)
+@click.option(
+    "--seed",
+    type=int,
+    default=SECRETS_SEED,
+    metavar="N",
+    help=f"The seed for the made-up secrets (default: {SECRETS_SEED}).",
+)
 @JSON
 @language_option
 def secrets_command(  # noqa: PLR0913 - one parameter an option
@@ -51,9 +79,10 @@ def secrets_command(  # noqa: PLR0913 - one parameter an option
     as_json: bool,
     language: Language,
 ) -> None:
-    """Made-up secrets: do they leave a text before another model reads it?
+    """Test whether made-up secrets are removed from texts before another model reads them.
 
-    With a data folder, and with PATHs, the lines that are changed without need are counted there too.
+    With --data, and for every PATH, the command also counts the lines in these texts that are changed: most of them
+    contain no secret, so this is an upper bound for false alarms.
     """
     with progress("secrets", None) as advance:
         found = []

@@ -1,4 +1,4 @@
-"""`everlong lab speed`: what everlong costs beside its peers, as ratios, in one run."""
+"""`everlong lab speed`: what everlong costs compared with its peers, as ratios, in one run."""
 
 import os
 from collections.abc import Sequence
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from everlong.cli.groups import ExampleCommand
 from everlong.cli.terminal.files import write_page
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.words.language import Language
@@ -20,34 +21,58 @@ if TYPE_CHECKING:
 
 __all__ = ["speed_command"]
 
+HELP = f"""Compare the speed of everlong with that of similar libraries, each in its own environment.
 
-@click.command("speed")
-@click.argument("names", nargs=-1, type=click.Choice(BENCHMARK_NAMES))
-@click.option("--no-peers", is_flag=True, help="Measure everlong alone, where it is; install nothing.")
-@click.option("--quick", is_flag=True, help="Fewer transcripts, smaller sizes, one round: a first look.")
+NAME is one of {", ".join(BENCHMARK_NAMES)}; without NAME all of them run. The libraries are installed once from your
+package index; those that cannot be installed are left out. The tables go to standard output, the progress to standard
+error. On a busy machine you can rely on ratios and CPU times, but not on wall times.
+"""
+
+
+@click.command(
+    "speed",
+    cls=ExampleCommand,
+    help=HELP,
+    examples=(
+        "everlong lab speed --quick",
+        "everlong lab speed counting fitting --no-peers",
+        "everlong lab speed gateways --html speed.html",
+    ),
+)
+@click.argument("names", nargs=-1, type=click.Choice(BENCHMARK_NAMES), metavar="[NAME]...")
+@click.option("--no-peers", is_flag=True, help="Measure only everlong, and install nothing.")
+@click.option("--quick", is_flag=True, help="Use fewer transcripts, smaller sizes and one round, for a first look.")
 @click.option(
     "--environments",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Where peers are installed (default: EVERLONG_LAB, else the user's cache).",
+    help="Install the other libraries in this folder (default: EVERLONG_LAB, else your cache folder).",
 )
-@click.option("--html", type=click.Path(path_type=Path, dir_okay=False), metavar="PATH", help="Write one HTML page.")
-@click.option("--json", "json_wanted", is_flag=True, help="Print JSON.")
+@click.option(
+    "--postgres",
+    default="",
+    metavar="URL",
+    help="An empty Postgres database for the rows that need one (default: leave them out).",
+)
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="PATH",
+    help="Also write the tables as one HTML page.",
+)
+@click.option("--json", "json_wanted", is_flag=True, help="Print the tables as JSON.")
 @language_option
 def speed_command(  # noqa: PLR0913 - one parameter an option
     names: tuple[str, ...],
     no_peers: bool,
     quick: bool,
     environments: Path | None,
+    postgres: str,
     html: Path | None,
     json_wanted: bool,
     language: Language,
 ) -> None:
-    """Time everlong beside its peers, each in an environment of its own.
-
-    Peers are installed once, from your package index; what cannot be installed is left out. Tables go to standard
-    output, progress to standard error. Ratios and CPU time hold on a busy machine, wall times do not.
-    """
+    """Measure the speed."""
     expect_posix("everlong lab speed")
     from everlong.lab import (  # noqa: PLC0415 - only a run needs all of this
         Bench,
@@ -59,7 +84,7 @@ def speed_command(  # noqa: PLR0913 - one parameter an option
     )
 
     where = Environments(environments or folder_from(os.environ), lambda line: click.echo(line, err=True))
-    bench = Bench(where, quick=quick, peers=not no_peers)
+    bench = Bench(where, quick=quick, peers=not no_peers, postgres=postgres)
     head = f"{date.today().isoformat()}, {machine()}"
     if not json_wanted:
         click.echo(f"{head}\n")

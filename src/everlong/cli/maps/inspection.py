@@ -1,7 +1,7 @@
-"""What `everlong inspect` shows of a conversation, as one value and as JSON. Decides nothing, draws nothing.
+"""What `everlong inspect` shows of a conversation, as one value and as JSON. Draws nothing.
 
-A conversation that its client already compacted is counted whole, but compared with the window by what that client
-still sends.
+A conversation that its client has already compacted is counted in full, but compared with the window by what that
+client still sends.
 """
 
 import re
@@ -9,7 +9,17 @@ from dataclasses import dataclass
 
 from everlong.cli.maps.rows import Plan, Row, State, plan_of, rows_of
 from everlong.core import Budget, History, Json, head_length
-from everlong.engine import DEFAULT_SETTINGS, Call, Meter, TokenMap, counter_for, due_at, fit_document, map_tokens
+from everlong.engine import (
+    DEFAULT_SETTINGS,
+    Call,
+    Meter,
+    Settings,
+    TokenMap,
+    counter_for,
+    due_at,
+    fit_document,
+    map_tokens,
+)
 from everlong.errors import BudgetImpossible, InputError
 from everlong.store import MemoryThreads
 from everlong.tokens import Counter
@@ -32,28 +42,28 @@ class Inspection:
     rows: tuple[Row, ...]
     window: Window
     budget: Budget
-    #: How full the window is by what is sent now: everything, or what the client's own compaction left.
+    #: How full the window is with what is sent now: everything, or what the client's own compaction left.
     meter: Meter
     #: The tokens of the meter at the upper end of the estimate.
     used_at_most: int
-    #: How far the count may be off, as a share of it; 0 is exact.
+    #: How far the count may be off, as a share of it; 0 means exact.
     spread: float
     #: Index of the first message after the system text that is still sent.
     sent_from: int
     boundaries: tuple[int, ...]
     checked_for: str
     problems: tuple[Problem, ...]
-    #: The message that each problem is about, None where it is about several.
+    #: The message that each problem is about; None if it is about several.
     problem_places: tuple[int | None, ...]
     warnings: tuple[str, ...]
     #: What a budget would do; None if none was given, or if it is impossible.
     plan: Plan | None = None
-    #: Why the budget that was given is impossible.
+    #: Why the given budget is impossible.
     impossible: BudgetImpossible | None = None
 
     @property
     def free(self) -> int:
-        """The tokens that are free beside the reply and the margin; negative if the conversation does not fit."""
+        """The tokens that reply and margin leave free; negative if the conversation does not fit."""
         return min(self.budget.window - self.budget.reply - self.budget.margin, self.window.prompt) - self.used_at_most
 
     @property
@@ -67,12 +77,18 @@ class Inspection:
 
 
 def inspect_document(
-    document: Document, *, name: str, model: str = "", target: str = "", budget: int | None = None
+    document: Document,
+    *,
+    name: str,
+    model: str = "",
+    target: str = "",
+    budget: int | None = None,
+    settings: Settings = DEFAULT_SETTINGS,
 ) -> Inspection:
-    """Count a conversation, check it by a provider's rules and, with a budget, see what would be cut."""
+    """Count a conversation, check it by a provider's rules and, with a budget, find out what would be left out."""
     counter = counter_for(model or document.model)
     weights = map_tokens(document.messages, counter, document.tools)
-    limits = window(counter.model)
+    limits = window(counter.model, override=settings.window, default=settings.assumed_window)
     head = head_length(document.messages)
     sent_from = max((at for at in document.boundaries if at > head), default=head)
     left_out = sum(message.tokens for message in weights.messages[head:sent_from])
@@ -82,7 +98,9 @@ def inspect_document(
     rows, plan, impossible = rows_of(weights), None, None
     if budget is not None:
         try:
-            plan = plan_of(fit_document(document, model=model, budget=budget), rows, counter, weights.total)
+            rules = "off" if settings.mode == "off" else settings.rules
+            fitted = fit_document(document, model=model, budget=budget, preset=rules, semantic=settings.semantic)
+            plan = plan_of(fitted, rows, counter, weights.total)
         except BudgetImpossible as error:
             impossible = error
     return Inspection(
@@ -98,7 +116,11 @@ def inspect_document(
             limits.context, requested=_reply_tokens(document), max_output=limits.output, tools=weights.schemas
         ),
         meter=Meter(
-            tokens=used, limit=limits.context, exact=False, known=limits.known, threshold=_threshold(document, counter)
+            tokens=used,
+            limit=limits.context,
+            exact=False,
+            known=limits.known,
+            threshold=_threshold(document, counter, settings),
         ),
         used_at_most=round(used * (1 + counter.vocabulary.spread)),
         spread=counter.vocabulary.spread,
@@ -112,9 +134,9 @@ def inspect_document(
 
 
 def _problems(document: Document, fmt: str, sent_from: int) -> tuple[tuple[Problem, ...], tuple[int | None, ...]]:
-    """Return what the provider would reject in what is sent, and the message of each problem if it is known."""
+    """Return what the provider would reject in what is sent, and the message of each problem, if known."""
     if fmt not in FORMATS:
-        raise InputError(f"no provider format {fmt!r}; known: {', '.join(sorted(FORMATS))}")
+        raise InputError(f"there is no format {fmt!r}; known: {', '.join(sorted(FORMATS))}")
     target, head = FORMATS[fmt], head_length(document.messages)
     if fmt == document.fmt:
         payload = target.write_body(document)
@@ -137,11 +159,11 @@ def _place(problem: Problem, head: int, moved: int) -> int | None:
     return at if at < head else at + moved
 
 
-def _threshold(document: Document, counter: Counter) -> int | None:
-    """Return the tokens from which the engine would compact it; None if reply and tools leave nothing for messages."""
+def _threshold(document: Document, counter: Counter, settings: Settings) -> int | None:
+    """Return the tokens from which the engine would compact; None if reply and tools leave nothing for messages."""
     call = Call(model=counter.model, tools=document.tools, max_tokens=_reply_tokens(document))
     try:
-        return due_at(MemoryThreads(), DEFAULT_SETTINGS, call)
+        return due_at(MemoryThreads(), settings, call)
     except BudgetImpossible:
         return None
 
@@ -163,7 +185,7 @@ def _field(fields: Json, path: str) -> Json:
 
 
 def as_json(inspection: Inspection, *, picked: int = 1, conversations: int = 1) -> dict[str, object]:
-    """Return the whole map for scripts. Keys stay; new ones may be added."""
+    """Return the whole map for scripts. Existing keys never change; new ones may be added."""
     weights, limits, budget = inspection.map, inspection.window, inspection.budget
     return {
         "file": inspection.name,

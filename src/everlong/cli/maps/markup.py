@@ -1,8 +1,8 @@
 """HTML and SVG that are safe to open: the only place where figures and foreign text become markup.
 
-A picture has a fixed number of cells, so its size does not grow with the conversation: neighbours of one category
-are one stroke, and every category is one path. Widths are shares of the element's width, so that the same picture
-serves a phone and a wall. Pictures have no words but numbers, and no script.
+A picture has a fixed number of cells, so its size does not grow with the conversation: neighbouring cells of one
+category are one stroke, and every category is one path. Widths are shares of the element's width, so that the same
+picture fits a phone and a large screen. Pictures have no words except numbers, and no script.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +26,7 @@ __all__ = [
     "swatch",
 ]
 
-ESCAPED = {"&": 5, "<": 4, ">": 4}  # bytes that a character takes once it is escaped
+ESCAPED = {"&": 5, "<": 4, ">": 4}  # bytes of a character once it is escaped
 
 
 def escaped(text: str) -> str:
@@ -73,9 +73,9 @@ def meter(part: int, whole: int, category: str) -> str:
 
 
 CELLS = 2_400  # of a picture across the page; finer than its pixels
-NARROWEST_LABEL = 0.022  # of the width: a number of three digits still fits
+NARROWEST_LABEL = 0.022  # of the width: enough for a number of three digits
 NARROWEST_TICK = 0.004
-LAST_LABEL = 0.98  # further right it would cross the edge
+LAST_LABEL = 0.98  # further right a label would cross the edge
 AXIS_STEPS = 6
 
 
@@ -129,9 +129,9 @@ def history_picture(
 ) -> str:
     """Return the history as a picture from left to right.
 
-    `layers` are drawn below each other (what it is; what a budget does to it). `rounds` are (number, start) and
-    `cuts` where a client's own compactions took effect, in tokens from the left; what stands left of `sent_from` is
-    inspection pale.
+    `layers` are drawn below each other (what it is; what a budget does to it). `rounds` are (number, start). `cuts` are
+    the places where a client's own compactions took effect, in tokens from the left. Everything left of `sent_from` is
+    drawn pale.
     """
     total = sum(tokens for _, tokens in layers[0]) or 1
     drawn = [_rounds(list(rounds), total)]
@@ -152,7 +152,7 @@ def history_picture(
 
 
 def _rounds(rounds: Sequence[tuple[int, int]], total: int) -> str:
-    """Return a tick where each round begins, with its number where it fits; fewer numbers fit a phone."""
+    """Return a tick at the start of each round, with its number if it fits; on a phone, fewer numbers fit."""
     drawn = []
     ticked = labelled = always = -1.0
     for number, start in rounds:

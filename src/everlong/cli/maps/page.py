@@ -1,7 +1,7 @@
 """The token map as one HTML page that loads nothing, readable on a phone, in the dark and on paper.
 
-The same inspection gives the same bytes. The browser is told to run one script and nothing else, so a text that
-escaped escaping would still be only text.
+The same inspection gives the same bytes. The browser may run one script and nothing else, so even a text that was not
+escaped would stay text.
 """
 
 from base64 import b64encode
@@ -35,7 +35,7 @@ STATE_OF = {
 
 
 def page_of(inspection: Inspection, say: Words, *, top: int = 10) -> str:
-    """Return the page. `top` is the most rows of its lists, 0 for all; rounds and messages are always all there."""
+    """Return the page. `top` is the most rows of its lists, 0 for all; rounds and messages are always complete."""
     style, script = _style(), _resource("page.js")
     sections = (_header(inspection, say), _window(inspection, say), _history(inspection, say), _plan(inspection, say))
     return Template(_resource("page.html")).substitute(
@@ -77,7 +77,7 @@ def _header(inspection: Inspection, say: Words) -> str:
 
 
 def _window(inspection: Inspection, say: Words) -> str:
-    """Return the total against the window."""
+    """Return the total compared with the window."""
     context, kept = inspection.meter.limit, inspection.budget.reply + inspection.budget.margin
     sent = [row for row in inspection.rows if inspection.is_sent(row.index)]
     inside = totals_of([(SCHEMAS, inspection.map.schemas), *segments_of(sent)])
@@ -207,7 +207,7 @@ def _plan(inspection: Inspection, say: Words) -> str:
 
 
 def _edit_tables(plan: Plan, say: Words) -> str:
-    """Return what a budget changed: by cause, and one by one with the reference that brings the original back."""
+    """Return the changes of a budget: by cause, and one by one with the reference to the original."""
     sizes = (("", say("column_before")), ("", say("column_after")))
     causes = _table(
         (("left", ""), ("what", say("column_why")), ("", say("column_edits")), *sizes),
@@ -421,13 +421,13 @@ def _more(say: Words, left: int, tokens: int | None = None) -> str:
 
 
 def _card(title: str, body: str, hint: str = "") -> str:
-    """Return a box with a title; `body` and `hint` are markup already."""
+    """Return a box with a title; `body` and `hint` are already markup."""
     beside = f'<span class="hint">{hint}</span>' if hint else ""
     return f'<section class="card"><header><h2>{escaped(title)}</h2>{beside}</header>{body}</section>'
 
 
 def _table(head: Sequence[tuple[str, str]], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table; `head` has (class, title) of each column, cells are markup already."""
+    """Return a table; `head` has (class, title) of each column, cells are already markup."""
     titles = "".join(f'<th scope="col"{_class(css)}>{escaped(title)}</th>' for css, title in head)
     body = "".join(
         "<tr>" + "".join(f"<td{_class(css)}>{cell}</td>" for (css, _), cell in zip(head, row, strict=True)) + "</tr>"

@@ -23,7 +23,7 @@ OURS_BYTES = 24_000  # of an added message: there are few, and people look at th
 
 
 def round_list(inspection: Inspection, say: Words) -> str:
-    """Return all rounds in order of time, after what comes before the first one."""
+    """Return all rounds in order of time, after the messages before the first one."""
     return "".join(_Rounds(inspection, say).drawn())
 
 
@@ -126,7 +126,7 @@ class _Rounds:
         return "; ".join(map(self.say.reason, row.notes))
 
     def _said(self, row: Row) -> str:
-        """Return why the message has its state, what would be sent for it, and its text."""
+        """Return why the message has its state, what would be sent instead, and its text."""
         say = self.say
         why = "".join(f"<p>{escaped(say.reason(note))}</p>" for note in row.notes)
         if row.state is State.OURS:

@@ -1,8 +1,8 @@
 """The rows of a map: what a terminal, a page and JSON show of each message. Draws nothing.
 
-Owns the categories by which messages are coloured, and what a budget does to each message. Edits say what happened;
-this module only finds which sent message stands for which original: untouched messages are the same object, changed
-ones keep their order and role, the others were added.
+Owns the categories for the colours of messages, and what a budget does to each message. Edits say what happened; this
+module only finds which sent message belongs to which original: untouched messages are the same object, changed ones
+keep their order and role, the others were added.
 """
 
 from collections import defaultdict
@@ -37,7 +37,7 @@ SCHEMAS = "schemas"
 #: In the order of legends and gauges. Text is coloured by its role, everything else by its kind.
 CATEGORIES = (SCHEMAS, "system", "user", "assistant", "reasoning", "calls", "results", "images", "other")
 
-#: The category whose colour a role or kind takes that is no category itself.
+#: The category whose colour is used for a role or kind that is not a category.
 NEAREST = {"tool": "results", "text": "assistant", FRAMING: SCHEMAS}
 
 #: A category (or state) and its tokens.
@@ -47,18 +47,18 @@ Segment = tuple[str, int]
 class State(StrEnum):
     """What a budget does to a message."""
 
-    UNDECIDED = "undecided"  # no budget was asked for
+    UNDECIDED = "undecided"  # no budget was given
     STAYS = "stays"
     TRIMMED = "trimmed"
     GOES = "goes"
-    OURS = "ours"  # not in the history, but added
+    OURS = "ours"  # added: not in the history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A message; `index` of an added one is the message that it stands before.
+    """A message; the `index` of an added message is that of the message after it.
 
-    `notes` say why it has its state; `sent` is what is sent in its place, `after` the tokens of that.
+    `notes` say why it has its state; `sent` is what is sent instead, `after` its tokens.
     """
 
     index: int
@@ -75,7 +75,7 @@ class Row:
 
     @property
     def label(self) -> str:
-        """What to call the row: its category, or its role where the category says little."""
+        """The name of the row: its category, or its role if the category says little."""
         return self.role.value if self.category in ("images", "other") else self.category
 
 
@@ -97,7 +97,7 @@ def rows_of(weights: TokenMap) -> tuple[Row, ...]:
 
 def _category(role: Role, kind: str) -> str:
     if kind in ("text", FRAMING):
-        # Text in a tool message is what the user wrote beside the results.
+        # Text in a tool message is what the user wrote next to the results.
         return "user" if role is Role.TOOL else role.value
     return kind
 
@@ -116,7 +116,7 @@ def segments_of(rows: Iterable[Row]) -> list[Segment]:
 
 
 def states_of(rows: Iterable[Row]) -> list[Segment]:
-    """Return what a budget does to each message, by size; what is trimmed away counts as left out."""
+    """Return what a budget does to each message, by size; the part that is cut off counts as left out."""
     states: list[Segment] = []
     for row in rows:
         if row.state is State.TRIMMED:
@@ -136,7 +136,7 @@ def totals_of(segments: Iterable[Segment]) -> dict[str, int]:
 
 
 def cells_of(segments: Sequence[Segment], cells: int) -> list[str]:
-    """Return segments as `cells` equal cells, each named by what most of it is.
+    """Return segments as `cells` equal cells, each with the category of most of its tokens.
 
     Example: [("user", 1), ("results", 3)] in 4 cells -> user, results, results, results
     """
@@ -175,7 +175,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """All edits that one step made in one way: their number and tokens."""
+    """All edits of one action by one step: their number and tokens."""
 
     action: Action
     step: str
@@ -185,7 +185,7 @@ class Cause:
 
 
 def causes_of(edits: Sequence[Edit]) -> tuple[Cause, ...]:
-    """Return the edits by action and step, those that save most first."""
+    """Return the edits by action and step; those that save the most come first."""
     groups: dict[tuple[Action, str], list[Edit]] = {}
     for edit in edits:
         groups.setdefault((edit.action, edit.step), []).append(edit)
@@ -224,7 +224,7 @@ def _drops_message(edit: Edit) -> bool:
 def _match(
     history: History, sent: Sequence[Weighed], changed: set[int], inserted: set[int]
 ) -> tuple[dict[int, Weighed], list[tuple[int, Message, int]]]:
-    """Return what is sent for each index, and the added messages with the index that each stands before."""
+    """Return what is sent for each index, and the added messages with the index of the message after each."""
     places = {id(message): at for at, message in enumerate(history)}
     matches: dict[int, Weighed] = {}
     ours: list[tuple[int, Message, int]] = []

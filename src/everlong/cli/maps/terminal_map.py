@@ -1,6 +1,6 @@
 """The token map on a terminal, in 80 columns or more. It draws an `Inspection`, the most important first.
 
-Without colours (a pipe, NO_COLOR) letters stand for the categories.
+Without colours (a pipe, NO_COLOR), letters show the categories.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_map"]
 
-WIDE = 100  # columns; from here on bars are longer
+WIDE = 100  # columns; from here on, bars are longer
 FREE, REPLY, BOUNDARY = "free", "reply", "boundary"
 MOST_LINES = 4  # of the picture
-CELL_TOKENS = 4  # tokens that a cell stands for before the picture gets another line
-SHARE_COLUMNS = 48  # columns that a table of shares needs beside its bars
+CELL_TOKENS = 4  # tokens per cell before the picture gets another line
+SHARE_COLUMNS = 48  # columns of a table of shares without its bars
 ROUNDS_PER_TOP = 3  # rounds matter most: their list has three times as many rows as the others
 PLACES_NAMED = 3
 
@@ -123,12 +123,12 @@ class _Pen:
         return self.text((text, LOOKS[category].style if self.colour else ""))
 
     def bar(self, part: int, whole: int, category: str, width: int = 0) -> "Text":
-        """Return a bar for a column of its own."""
+        """Return a bar for a column."""
         width = width if width > 0 else self._bar_width
         return self.named(bar(part, whole, width).ljust(width), category)
 
     def ribbon(self, segments: Sequence[Segment], whole: int) -> "Text":
-        """Return a bar that shows what it is made of; without colours, a plain bar."""
+        """Return a bar that shows its categories; without colours, a plain bar."""
         tokens = sum(size for _, size in segments)
         if not self.colour:
             return self.bar(tokens, whole, SCHEMAS)
@@ -148,7 +148,7 @@ class _Pen:
         return line
 
     def legend(self, names: Iterable[str]) -> "Text":
-        """Return what the cells mean; an entry that does not fit begins a new line."""
+        """Return the meaning of the cells; an entry that does not fit begins a new line."""
         lines = self.text()
         used = 0
         for name in names:
@@ -163,7 +163,7 @@ class _Pen:
         return lines
 
     def grid(self, *head: str, title_at: int = 1, left: Sequence[int] = ()) -> "Table":
-        """Return a table as wide as the terminal. Only column `title_at` is cut if it does not fit."""
+        """Return a table as wide as the terminal. Only column `title_at` is shortened if it does not fit."""
         from rich.table import Table  # noqa: PLC0415
 
         drawn = Table(box=None, expand=True, pad_edge=False, padding=(0, 1), header_style="dim", show_edge=False)
@@ -226,7 +226,7 @@ def _window(inspection: Inspection, pen: _Pen) -> None:
 
 
 def _picture(inspection: Inspection, pen: _Pen) -> None:
-    """Draw the history in up to four lines; with a budget, what happens to it below each."""
+    """Draw the history in up to four lines; with a budget, what happens to it below each line."""
     say, total = pen.say, inspection.map.total
     if not total:
         return

@@ -1,4 +1,4 @@
-"""What the tools answer: plain text that a model reads, short, and without the secrets that sessions hold."""
+"""What the tools answer: short plain text for a model, without the secrets in sessions."""
 
 from collections.abc import Iterator
 from datetime import datetime
@@ -18,7 +18,7 @@ EXCERPT = 600  # characters of a message that was found
 TITLE = 100
 MOST_LISTED, MOST_FOUND, MOST_READ = 100, 50, 200
 HEAVIEST = 15
-#: The model whose tokens count where none is named; the shares are much the same with others.
+#: The model for counting if none is named; the shares are similar with others.
 USUAL_MODEL = "gpt-4o"
 
 
@@ -30,7 +30,8 @@ def list_text(shelf: Shelf, program: str = "", limit: int = 20, skip: int = 0) -
     shown = [shelf.described(one) for one in listed[skip : skip + limit]]
     lines = [_listed_line(one) for one in shown]
     rest = len(listed) - skip - len(shown)
-    lines.append(f"{len(listed)} sessions" + (f"; {rest} more: skip={skip + len(shown)}" if rest > 0 else ""))
+    total = f"{len(listed)} session{'s' * (len(listed) != 1)}"
+    lines.append(total + (f"; {rest} more with skip={skip + len(shown)}" if rest > 0 else ""))
     return _bounded("\n".join(lines))
 
 
@@ -38,20 +39,20 @@ def search_text(shelf: Shelf, query: str, session: str = "", program: str = "", 
     """Return where something was said, best first: session, number of the message, an excerpt."""
     _expect("limit", limit, 1, MOST_FOUND)
     if not query.strip():
-        raise InputError("query is a few words to look for")
+        raise InputError("query is empty: give a few words to look for")
     if session:
         store, thread = shelf.open(session)
         hits = [(session, hit) for hit in store.search(query, thread=thread.id, limit=limit)]
         looked = ""
     else:
         hits, some, every = shelf.search(query, program, limit)
-        looked = f"looked into {some} of {every} sessions, the newest"
+        looked = f"searched the newest {some} of {every} sessions"
     found = [_hit_text(key, hit, EXCERPT) for key, hit in hits]
     return _bounded("\n\n".join((*(found or ["nothing found"]), *filter(None, [looked]))))
 
 
 def recall_text(shelf: Shelf, session: str, what: str, limit: int = 5) -> str:
-    """Return what a session holds about something, in its own words, or the original behind a reference."""
+    """Return what a session says about something, word for word, or the original behind a reference."""
     _expect("limit", limit, 1, MOST_FOUND)
     store, thread = shelf.open(session)
     result = Engine(store).blocking.recall(thread.id, what, limit=limit)
@@ -59,11 +60,11 @@ def recall_text(shelf: Shelf, session: str, what: str, limit: int = 5) -> str:
         return _bounded(result.original.decode("utf-8", "replace"))
     rows = {row.order: row for hit in result.hits for row in (*hit.around, hit.row)}
     texts = [_row_text(rows[order], LONGEST_MESSAGE) for order in sorted(rows)]
-    return _bounded("\n\n".join(filter(None, texts)) or f"nothing about {what!r} in {session}")
+    return _bounded("\n\n".join(filter(None, texts)) or f"found nothing about {what!r} in {session}")
 
 
 def session_text(shelf: Shelf, session: str, start: int = 0, limit: int = 20) -> str:
-    """Return the rows of a session from a number on, and where to read on."""
+    """Return the rows of a session from a number on, and how to read on."""
     _expect("limit", limit, 1, MOST_READ)
     _expect("start", start, 0)
     store, thread = shelf.open(session)
@@ -76,7 +77,7 @@ def session_text(shelf: Shelf, session: str, start: int = 0, limit: int = 20) ->
         texts.append(text)
         size, after = size + len(text), row.order + 1
     if after < thread.length:
-        texts.append(f"more: start={after}")
+        texts.append(f"to read on: start={after}")
     return _bounded("\n\n".join(filter(None, texts)), LONGEST + LONGEST_MESSAGE)
 
 
@@ -90,7 +91,7 @@ def map_text(shelf: Shelf, session: str, model: str = "") -> str:
     lines += [f"{name}: {tokens:,} ({tokens / total:.0%})" for name, tokens in weighed.by_kind]
     lines += [f"{role.value}: {tokens:,} in {count} messages" for role, tokens, count in weighed.by_role]
     lines += [f"tool {one_line(tool.name)}: {tool.tokens:,} in {tool.calls} calls" for tool in weighed.by_tool]
-    lines.append("heaviest messages:")
+    lines.append("largest messages:")
     for weight in weighed.heaviest[:HEAVIEST]:
         lines.append(f"  row {said[weight.index][0]}: {weight.tokens:,} {weight.role.value} {_title(weight.title)}")
     return _bounded("\n".join(lines))
@@ -135,15 +136,15 @@ def _part_texts(message: Message) -> Iterator[str]:
             case Opaque(kind):
                 yield f"[{one_line(kind)}]"
             case _:
-                pass  # thinking stays where it was
+                pass  # thinking is not shown
 
 
 def _clipped(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}\n… {len(text) - most:,} characters more"
+    return text if len(text) <= most else f"{text[:most]}\n… {len(text) - most:,} more characters"
 
 
 def _bounded(text: str, most: int = LONGEST) -> str:
-    """The text without secrets, which would go to another provider, and not longer than a model should read."""
+    """The text without secrets, because it goes to another provider, and no longer than a model should read."""
     return redacted(_clipped(text, most))
 
 
@@ -157,5 +158,5 @@ def _when(time: datetime) -> str:
 
 def _expect(name: str, value: int, least: int, most: int | None = None) -> None:
     if value < least or (most is not None and value > most):
-        end = "" if most is None else f" to {most}"
-        raise InputError(f"{name} is a number from {least}{end}, not {value}")
+        limits = f"at least {least}" if most is None else f"between {least} and {most}"
+        raise InputError(f"{name} must be {limits}, not {value}")

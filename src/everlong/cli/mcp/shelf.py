@@ -1,7 +1,7 @@
-"""The user's sessions of every program, found where each keeps them and opened when they are asked for.
+"""The user's sessions of every program, found where each program keeps them and opened when needed.
 
-A file of another program is imported into a store in memory, where everything that a store can do can be done with it.
-The user's own store is read as it is. Nothing is written anywhere.
+A file of another program is imported into a store in memory, so that everything a store offers works with it. The
+user's own store is read directly. Nothing is written anywhere.
 """
 
 import os
@@ -20,21 +20,24 @@ from everlong.wire import SESSION_FORMATS, SESSION_SUFFIXES
 
 __all__ = ["OWN", "PROGRAMS", "Listed", "Shelf", "places_of"]
 
-#: The user's own store, among the names of programs.
+#: The name of the user's own store among the programs.
 OWN = "everlong"
 SUFFIXES = (*SESSION_SUFFIXES, *(f"{suffix}.gz" for suffix in SESSION_SUFFIXES))
-#: The programs whose sessions are on this machine in files of their own.
+#: The programs that keep their sessions in files on this machine.
 PROGRAMS = (OWN, *(name for name, known in SESSION_FORMATS.items() if known.folders))
-MOST_FILES = 20_000  # that are looked at; of more, the newest folders' come first
+MOST_FILES = 20_000  # that are examined; if there are more, the newest folders come first
 LARGEST_FILE = 64 << 20  # bytes of a session that is opened
-MOST_SEARCHED = 200  # sessions of other programs, the newest, that a search over all of them looks into
-MOST_BYTES = 96 << 20  # of these files together
-MOST_THREADS = 10_000  # of the own store that are listed
+MOST_SEARCHED = 200  # sessions of other programs, the newest, that a search over all of them reads
+MOST_BYTES = 96 << 20  # of these files in total
+MOST_THREADS = 10_000  # of the user's own store that are listed
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A session: its key ("codex:ID"), its program, when it changed, and where it is. `path` None: the own store."""
+    """A session: its key ("codex:ID"), its program, its last change, and its place.
+
+    A `path` of None means our own store.
+    """
 
     key: str
     program: str
@@ -46,30 +49,30 @@ class Listed:
 
 
 def places_of(home: Path, environment: Mapping[str, str], programs: Sequence[str]) -> dict[str, tuple[Path, ...]]:
-    """Return the folders of each program's sessions, as its own variables name them."""
+    """Return the folders of each program's sessions, according to the program's own variables."""
     return {name: SESSION_FORMATS[name].places(home, environment) for name in programs if name in SESSION_FORMATS}
 
 
 @dataclass(slots=True)
 class Shelf:
-    """The sessions. `own` is the user's store, None if there is none. One request at a time reads."""
+    """The sessions. `own` is the user's store, None if there is none. Requests are served one at a time."""
 
     places: Mapping[str, Sequence[Path]]
     own: Threads | None = None
     _memory: Threads = field(default_factory=lambda: open_store("memory:"))
-    #: What was imported: the state of the file, and the thread that came of it.
+    #: What was imported: the state of the file, and its thread.
     _imported: dict[str, tuple[tuple[int, datetime], str]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def sessions(self, program: str = "") -> list[Listed]:
         """Return the sessions of a program or of all, the latest changed first, without opening any."""
         if program and program not in PROGRAMS:
-            raise InputError(f"program is one of {', '.join(PROGRAMS)}, not {program!r}")
+            raise InputError(f"program {program!r} is not one of {', '.join(PROGRAMS)}")
         listed = [one for one in (*self._own_sessions(), *self._files()) if not program or one.program == program]
         return sorted(listed, key=lambda one: one.changed, reverse=True)
 
     def described(self, listed: Listed) -> Listed:
-        """Return a session with its title and number of messages; it is opened for that."""
+        """Return a session with its title and number of messages, which requires opening it."""
         if listed.path is None:
             return listed
         try:
@@ -79,7 +82,7 @@ class Shelf:
         return replace(listed, title=thread.title, messages=thread.messages)
 
     def open(self, key: str) -> tuple[Threads, Thread]:
-        """Return the store that holds a session, and its thread. Raises InputError if there is no such session."""
+        """Return the store of a session, and its thread. Raises InputError if there is no such session."""
         program, _, name = key.partition(":")
         if program == OWN and self.own is not None:
             try:
@@ -95,8 +98,10 @@ class Shelf:
             raise InputError(f"{key} cannot be read: {error.strerror or error}") from None
 
     def search(self, query: str, program: str, limit: int) -> tuple[list[tuple[str, Hit]], int, int]:
-        """Return the messages that answer a query, best first, with the sessions' keys; how many sessions were looked
-        into, and how many there are."""
+        """Return the messages that answer a query, best first, with their sessions' keys.
+
+        Also returns how many sessions were searched, and how many there are.
+        """
         listed = self.sessions(program)
         files = [one for one in listed if one.path is not None]
         looked = list(islice(self._within(files), MOST_SEARCHED))
@@ -137,7 +142,7 @@ class Shelf:
                     yield Listed(f"{program}:{name}", program, changed, path, state.st_size)
 
     def _within(self, files: Sequence[Listed]) -> Iterator[Listed]:
-        """The files that together are not too large, the newest first."""
+        """Yield the newest files up to a total size."""
         total = 0
         for one in files:
             if one.size <= LARGEST_FILE and total + one.size <= MOST_BYTES:
@@ -145,7 +150,7 @@ class Shelf:
                 yield one
 
     def _thread(self, listed: Listed) -> Thread:
-        """Import a file unless it is imported as it is now, and return its thread."""
+        """Import a file unless its current state is imported already, and return its thread."""
         assert listed.path is not None
         state = (listed.size, listed.changed)
         with self._lock:
@@ -156,16 +161,16 @@ class Shelf:
                 read = sessions_in(listed.path.read_bytes(), listed.key, listed.changed)
                 first = next((session for session in read if session.messages), None)
                 if first is None:
-                    raise InputError(f"{listed.key} holds no conversation")
+                    raise InputError(f"{listed.key} contains no conversation")
                 done = import_session(self._memory, replace(first, id=listed.key))
                 known = self._imported[listed.key] = (state, done.thread)
             return self._memory.thread(known[1])
 
 
 def _walked(folder: Path) -> Iterator[Path]:
-    """The files below a folder that may be sessions. Links are not followed."""
+    """Yield the files below a folder that may be sessions. Links are not followed."""
     for root, folders, names in os.walk(folder):
-        folders.sort(reverse=True)  # folders are often days: the newest first
+        folders.sort(reverse=True)  # folders are often days: newest first
         for name in sorted(names, reverse=True):
             path = Path(root, name)
             if name.endswith(SUFFIXES) and not path.is_symlink():
@@ -178,4 +183,4 @@ def _stem(name: str) -> str:
 
 
 def _unknown(key: str) -> InputError:
-    return InputError(f"no session {key!r}; list_sessions names them")
+    return InputError(f"there is no session {key!r}: list_sessions shows all")

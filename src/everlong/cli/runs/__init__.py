@@ -1,1 +1,1 @@
-"""What commands do, loaded when one runs. What a command takes stands in `everlong.cli.commands`, which loads little."""
+"""The code of commands, loaded when one runs. `everlong.cli.commands` has their options and loads little."""

@@ -18,7 +18,7 @@ __all__ = ["run"]
 def run(file: str | None, model: str, pick: str, sample: bool, as_json: bool, language: Language) -> None:
     """Count a conversation and print where its tokens are."""
     say, picked = Words(language, "count"), read_picked(file, sample=sample, pick=pick)
-    say.tell_several(picked.number, picked.of)
+    say.report_picked(picked.number, picked.of)
     document = picked.document
     counter = counter_for(model or document.model)
     weights = map_tokens(document.messages, counter, document.tools)
@@ -69,4 +69,4 @@ def _print(weights: TokenMap, limits: Window, at_most: int, say: Words) -> None:
     out.print(line)
     source = say("source_registry", date=limits.date) if limits.known else say("source_default")
     share = percent(at_most, limits.context)
-    out.print(say("of_window", share=share, n=amount(limits.context), source=source), style="dim", markup=False)
+    out.print(say("of_window", share=share, n=amount(limits.context), source=source), style="dim")

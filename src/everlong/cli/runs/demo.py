@@ -1,7 +1,8 @@
 """`everlong demo`: a long conversation played live in a small window, with no key and no network.
 
-The sample conversation is played again: its people and tools speak, a scripted model answers, the engine keeps it.
-Every figure comes from the requests that the model really got and the events that the store really has.
+The sample conversation is replayed: its people and tools speak, a scripted model answers, and the engine keeps it
+within the window. Every figure comes from the requests that the model really received and the events that are really in
+the store.
 """
 
 import asyncio
@@ -14,11 +15,12 @@ from everlong.cli.terminal.files import sample_document
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, bar, console
 from everlong.cli.terminal.text import one_line
+from everlong.cli.variables import engine_settings
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words
 from everlong.core import CallId, Event, EventKind, History, Message, Reasoning, Recalled, Role, Text, ToolResult
 from everlong.engine import DEFAULT_SETTINGS, Call, Engine, Failed, Finished, Settings, Threads, converse, text_title
-from everlong.errors import ContextOverflow, ProviderError
+from everlong.errors import ContextOverflow, InputError, ProviderError
 from everlong.llm import Answer, ReceivedRequest, ScriptedModel, Window, in_turn
 from everlong.store import open_store
 from everlong.wire import Document
@@ -31,15 +33,24 @@ __all__ = ["FACTS", "THREAD", "Fact", "FactCheck", "Outcome", "Play", "Turn", "r
 
 THREAD = "demo"
 MODEL = "gpt-4o"
+#: A scripted model cannot write summaries.
+SCRIPTED = Settings(mode="trim")
 REPLY = 1_000  # tokens that an answer may take; the longest of the sample has 400
 LAST_WORDS = Answer(text="…")  # the sample ends with a question
 NUMBER, TOKENS, BAR, WIDEST = 2, 7, 20, 100  # columns
 LED_BY = 24  # characters of a line that are shown before the fact
 
 
-def run(window: int, preset: str | None, store: str, json_wanted: bool, language: Language) -> None:
-    """Play the sample conversation and show what happens."""
-    _show(window, preset or DEFAULT_SETTINGS.rules.name, store, json_wanted=json_wanted, language=language)
+def run(
+    window: int | None, preset: str | None, store: str, json_wanted: bool, language: Language, sizes: tuple[int, int]
+) -> None:
+    """Play the sample conversation and show what happens; `sizes` are the smallest window and the usual one."""
+    settings, (smallest, usual) = engine_settings(preset), sizes
+    if window is None and settings.window is not None and settings.window < smallest:
+        raise InputError(f"EVERLONG_WINDOW: the demo needs a window of at least {smallest} tokens")
+    size = window or settings.window or usual
+    settings = replace(settings, window=None, mode="off" if settings.mode == "off" else "trim")
+    _show(size, settings, store, json_wanted=json_wanted, language=language)
 
 
 # --- the play; field names are keys of --json --------------------------------------------------
@@ -47,7 +58,7 @@ def run(window: int, preset: str | None, store: str, json_wanted: bool, language
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Something that the last question asks for, and the words that answer it; one of them is enough."""
+    """Something that the last question asks for, and the texts that answer it; one of them is enough."""
 
     key: str
     needles: tuple[str, ...]
@@ -65,20 +76,20 @@ FACTS = (
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """A user message and what followed: tokens of the conversation so far (`said`) and of the last request (`sent`)."""
+    """A user message and what followed: the tokens of the conversation (`said`) and of the last request (`sent`)."""
 
     number: int
     title: str
     said: int
     sent: int
     cuts: tuple[Event, ...]
-    #: Whether the whole conversation does not fit the window from this turn on.
+    #: Whether the whole conversation no longer fits the window from this turn on.
     full: bool
 
 
 @dataclass(frozen=True, slots=True)
 class FactCheck:
-    """A fact: the turn in which it was said, and the line of the last request that has it, "" if none does."""
+    """A fact: the turn in which it was said, and the line of the last request that has it; "" if none has."""
 
     fact: Fact
     turn: int
@@ -89,7 +100,7 @@ class FactCheck:
 class Outcome:
     """The figures at the end. Tokens of requests are as the model counted them."""
 
-    #: Whether the model refused a request for good, before the conversation was over.
+    #: Whether the model finally refused a request before the conversation was over.
     ended: bool
     requests: int
     refused: int
@@ -105,16 +116,16 @@ class Outcome:
 class Play:
     """One performance in a store: iterate over `turns` first, then read `outcome`."""
 
-    def __init__(self, document: Document, threads: Threads, window: int, preset: str) -> None:
+    def __init__(self, document: Document, threads: Threads, window: int, settings: Settings = SCRIPTED) -> None:
         answers = [_answer(message) for message in document.messages if message.role is Role.ASSISTANT]
         self.document, self.threads, self.window = document, threads, window
         self.model = ScriptedModel(in_turn([*answers, LAST_WORDS]), window=Window(window, told=True))
-        self.settings, self.ended = Settings(mode="trim", preset=preset), False
+        self.settings, self.ended = settings, False
         self.engine = Engine(threads, settings=self.settings)
         self.call = Call(model=MODEL, tools=document.tools, max_tokens=min(REPLY, window // 4))
 
     async def turns(self) -> AsyncIterator[Turn]:
-        """Play the conversation; yield each turn when it is over. A request that is refused for good ends it."""
+        """Play the conversation; yield each turn when it is over. A request that is finally refused ends it."""
         self.threads.create(THREAD, title="Wick")
         count = self.model.counter
         said, event, full = count.tools(self.document.tools), "", False
@@ -122,7 +133,7 @@ class Play:
             played = await self._play(messages)
             said += count.messages(messages)
             if number == 0:
-                continue  # the system text stands before the first turn
+                continue  # system text comes before the first turn
             prompt = said - (count.message(messages[-1]) if messages[-1].role is Role.ASSISTANT else 0)
             filled = not full and prompt + (self.call.max_tokens or 0) > self.window
             full = full or filled
@@ -137,7 +148,7 @@ class Play:
                 return
 
     async def _play(self, messages: History) -> bool:
-        """Append what people and tools say, and let the model say what the assistant says; return whether it could."""
+        """Append the messages of people and tools, and let the model give the assistant's; return whether it could."""
         try:
             await self._speak(messages)
         except ContextOverflow:
@@ -204,14 +215,14 @@ def _answer(message: Message) -> Answer:
 
 
 def _by_user(messages: History) -> Iterator[History]:
-    """Yield what is before the first user message, then the messages of each turn."""
+    """Yield the messages before the first user message, then those of each turn."""
     starts = [at for at, message in enumerate(messages) if message.role is Role.USER]
     edges = [0, *starts, len(messages)]
     return (messages[start:stop] for start, stop in pairwise(edges))
 
 
 def _renamed(message: Message, ids: dict[CallId, CallId]) -> Message:
-    """Return a message whose results answer the calls that were made this time."""
+    """Return a message whose results answer the calls made in this run."""
     parts = (replace(part, call=ids[part.call]) if isinstance(part, ToolResult) else part for part in message.parts)
     return replace(message, parts=tuple(parts))
 
@@ -223,14 +234,14 @@ def _texts(message: Message) -> Iterator[str]:
 # --- on a terminal -----------------------------------------------------------------------------
 
 
-def _show(window: int, preset: str, store: str, *, json_wanted: bool, language: Language) -> None:
-    """Play the conversation and show it. Without a store it is forgotten at the end."""
+def _show(window: int, settings: Settings, store: str, *, json_wanted: bool, language: Language) -> None:
+    """Play the conversation and show it. Without a store, nothing is kept."""
     with open_store(store or "memory:") as threads:
-        play = Play(sample_document(), threads, window, preset)
+        play = Play(sample_document(), threads, window, settings)
         if json_wanted:
             asyncio.run(_print_json(play))
             return
-        stage = _Stage(console(), Words(language, "demo"), window, preset)
+        stage = _Stage(console(), Words(language, "demo"), window, settings.rules.name)
         asyncio.run(stage.show(play))
         if store:
             stage.paragraph(stage.say("look", thread=THREAD, store=store), "dim")
@@ -329,11 +340,11 @@ class _Stage:
         sizes = {"largest": amount(outcome.largest), "window": amount(self.window)}
         said = {"said": amount(outcome.said), "messages": amount(outcome.messages)}
         self.paragraph(say("requests", **figures, **sizes))
-        self.paragraph(say("cached", share=f"{outcome.cached:.0%}"))
+        self.paragraph(say("cached", share=f"{100 * outcome.cached:.0f} %"))
         self.paragraph(say("kept", **said))
 
 
 def _around(line: str, needles: Sequence[str]) -> str:
-    """Return the line from shortly before the fact on, so that it is seen in a narrow column."""
+    """Return the line from shortly before the fact on, so that it is visible in a narrow column."""
     at = next((line.index(needle) for needle in needles if needle in line), 0)
     return line if at <= LED_BY else "…" + line[at - LED_BY :]

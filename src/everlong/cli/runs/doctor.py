@@ -1,6 +1,7 @@
-"""`everlong doctor`: what is there for a client behind the gateway, and what is missing."""
+"""`everlong doctor`: what a client behind the gateway has, and what is missing."""
 
 import os
+import shlex
 import sys
 from typing import Any
 
@@ -30,11 +31,14 @@ def run(name: str | None, language: Language, as_json: bool, online: bool, **giv
         raise InputError(say("unknown_client", name=name, known=listed))
     said = Wanted(upstream=given["upstream"], window=given["window"])
     found = examine(client, with_arguments(known, given["model"]), said, say, online=online)
-    _print(found, say, as_json=as_json)
+    options = {"--upstream": given["upstream"], "--window": given["window"]}
+    named = [part for option, value in options.items() if value for part in (option, str(value))]
+    own = ["--model", given["model"]] if given["model"] else []
+    _print(found, ["everlong", "wrap", *named, client.name, *own], say, as_json=as_json)
     sys.exit(1 if found.missing else 0)
 
 
-def _print(found: Examination, say: Words, *, as_json: bool) -> None:
+def _print(found: Examination, command: list[str], say: Words, *, as_json: bool) -> None:
     if as_json:
         print_json(found.as_json())
         return
@@ -43,11 +47,11 @@ def _print(found: Examination, say: Words, *, as_json: bool) -> None:
     if found.missing:
         out.print(say("missing", what=say("semicolon").join(dict.fromkeys(found.missing))), style="bold")
     else:
-        out.print(say("fine", name=found.client))
+        out.print(say("fine", command=shlex.join(command)), soft_wrap=True)
 
 
 def _list(known: Situation, say: Words, *, as_json: bool) -> None:
-    """List every client with its version and how its user is known; exit with 1 if none is installed."""
+    """List every client with its version and its login; exit with 1 if none is installed."""
     rows = []
     for client in CLIENTS:
         path = client.found(known.environment.get("PATH"))

@@ -7,11 +7,13 @@ from everlong.cli.terminal.files import Picked, read_picked, write_output
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console, percent, table
 from everlong.cli.terminal.text import one_line
+from everlong.cli.variables import engine_settings
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words
-from everlong.core import Edit
-from everlong.engine import DEFAULT_SETTINGS, Fitted, counter_for, fit_document
-from everlong.wire import write
+from everlong.core import Budget, Edit
+from everlong.engine import Fitted, Settings, counter_for, fit_document
+from everlong.windows import window
+from everlong.wire import Document, write
 
 __all__ = ["run"]
 
@@ -31,9 +33,16 @@ def run(  # noqa: PLR0913 - one parameter an option
 ) -> None:
     """Bring a conversation under its budget, write it and print the report."""
     say, picked = Words(language, "count"), read_picked(file, sample=sample, pick=pick)
-    say.tell_several(picked.number, picked.of)
+    say.report_picked(picked.number, picked.of)
     document = picked.document
-    fitted = fit_document(document, model=model, budget=budget, preset=preset or DEFAULT_SETTINGS.preset)
+    settings = engine_settings(preset)
+    fitted = fit_document(
+        document,
+        model=model,
+        budget=_budget(document, model, settings) if budget is None else budget,
+        preset="off" if settings.mode == "off" else settings.rules,
+        semantic=settings.semantic,
+    )
     before = counter_for(model or document.model).messages(document.messages) + fitted.tokens - fitted.view.tokens
     if output is not None:
         write_output(write(fitted.document), output)
@@ -42,6 +51,14 @@ def run(  # noqa: PLR0913 - one parameter an option
         print_json(_as_json(fitted, before, picked), err=to_stderr)
     else:
         _print(fitted, before, say, to_stderr=to_stderr)
+
+
+def _budget(document: Document, model: str, settings: Settings) -> int | None:
+    """Return the budget that window and reserve in the environment leave; None if they are not set."""
+    if settings.window is None and settings.reserve is None:
+        return None
+    known = window(counter_for(model or document.model).model, override=settings.window)
+    return min(known.prompt, Budget.of(known.context, requested=settings.reserve, max_output=known.output).available)
 
 
 def _as_json(fitted: Fitted[Any], before: int, picked: Picked) -> dict[str, object]:
@@ -57,8 +74,7 @@ def _as_json(fitted: Fitted[Any], before: int, picked: Picked) -> dict[str, obje
 
 
 def _print(fitted: Fitted[Any], before: int, say: Words, *, to_stderr: bool) -> None:
-    from rich.markup import escape  # noqa: PLC0415 - only where it is seen
-    from rich.text import Text  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415 - only where it is seen
 
     out = console(stderr=to_stderr)
     sizes = {"before": amount(before), "after": amount(fitted.tokens)}
@@ -76,7 +92,7 @@ def _print(fitted: Fitted[Any], before: int, say: Words, *, to_stderr: bool) -> 
     ordered = sorted(groups.items(), key=lambda row: -sum(abs(edit.saved) for edit in row[1]))
     rows = [
         (
-            escape(one_line(say.reason(reason))),
+            one_line(say.reason(reason)),
             step,
             say(action),
             amount(len(edits)),

@@ -13,6 +13,7 @@ from everlong.cli.maps.page import page_of
 from everlong.cli.maps.terminal_map import draw_map
 from everlong.cli.terminal.files import pick_document, source_bytes, write_page
 from everlong.cli.terminal.tables import console
+from everlong.cli.variables import engine_settings
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words
 from everlong.errors import InputError
@@ -40,13 +41,15 @@ def run(  # noqa: PLR0913 - one parameter an option
         file, html = html, ""  # `inspect --html FILE`: click gave FILE to the option
     page_path = None if html is None else _page_path(html, file, sample=sample)
     say = Words(language, "inspect")
-    name = _name(file, sample=sample)
+    name, settings = _name(file, sample=sample), engine_settings()
     data = source_bytes(file, sample=sample)
     with _status(len(data), say):
         picked = pick_document(data, pick, name if file in (None, "-") else str(file))
-        inspection = inspect_document(picked.document, name=name, model=model, target=target or "", budget=budget)
+        inspection = inspect_document(
+            picked.document, name=name, model=model, target=target or "", budget=budget, settings=settings
+        )
     if not json_wanted:
-        say.tell_several(picked.number, picked.of)
+        say.report_picked(picked.number, picked.of)
     if page_path is not None:
         write_page(page_of(inspection, say, top=top), page_path)
         if page_path != "-":
@@ -69,7 +72,7 @@ def _name(file: str | None, *, sample: bool) -> str:
 
 @contextmanager
 def _status(size: int, say: Words) -> Iterator[None]:
-    """Show that work goes on while a large file is counted, if a person looks."""
+    """Show progress while a large file is counted, if a person watches."""
     if size < LONG_WORK or not sys.stderr.isatty():
         yield
         return
@@ -80,11 +83,11 @@ def _status(size: int, say: Words) -> Iterator[None]:
 
 
 def _page_path(html: str, file: str | None, *, sample: bool) -> str:
-    """Return where the page goes. A path that does not end like a page is refused: it may be the conversation."""
+    """Return the path of the page. A path that does not end like a page is refused: it may be the conversation."""
     if html == "-" or html.endswith(PAGES):
         return html
     if html:
-        raise InputError(f"{html}: a page ends in .html")
+        raise InputError(f"--html: {html} does not end in .html")
     if sample or file in (None, "-"):
         return f"everlong-{'sample' if sample else 'conversation'}.map.html"
     path = Path(str(file))

@@ -24,7 +24,7 @@ say = Words(ENGLISH, "general")  # the command has no --lang yet
 
 
 def run(name: str | None, provider: str, text: str, everything: bool, fetch: bool, as_json: bool) -> None:
-    """Print what the registry has of a model, or the entries that fit."""
+    """Print what the registry has about a model, or the matching entries."""
     if fetch:
         console(stderr=True).print(_refresh(), style="dim")
     registry = registry_now(cache_folder(os.environ))
@@ -38,7 +38,7 @@ def run(name: str | None, provider: str, text: str, everything: bool, fetch: boo
         if not entries:
             meant = registry.meant(text or provider)
             hint = f"; did you mean {meant}?" if meant else ""
-            raise InputError(f"no model or provider with {text or provider!r} in its name{hint}")
+            raise InputError(f"no model or provider contains {text or provider!r}{hint}")
         _print_list(entries, everything=everything, as_json=as_json)
     if not as_json:
         console().print(_ages(registry, datetime.now(UTC)), style="dim")
@@ -46,18 +46,18 @@ def run(name: str | None, provider: str, text: str, everything: bool, fetch: boo
 
 def _unknown(name: str, registry: Registry) -> str:
     meant = registry.meant(name)
-    return f"no model {name!r} in the registry" + (f"; did you mean {meant}?" if meant else "")
+    return f"the registry has no model {name!r}" + (f"; did you mean {meant}?" if meant else "")
 
 
 def _refresh() -> str:
-    """Fetch a table now and return what was done. Raises InputError if none could be fetched."""
+    """Download a table now and return what was done. Raises InputError if none could be downloaded."""
     import asyncio  # noqa: PLC0415 - 30 ms that only a fetch pays
 
-    expect_extras("fetching tables", "llm")
+    expect_extras("downloading tables", "llm")
     from everlong.llm import RefreshSettings, refresh  # noqa: PLC0415 - an extra that reading tables does not need
 
     if RefreshSettings.from_environment(os.environ).offline:
-        raise InputError("EVERLONG_OFFLINE is set: nothing is fetched")
+        raise InputError("EVERLONG_OFFLINE is set: unset it to download the tables")
     done = asyncio.run(refresh(None, cache_folder(os.environ), now=datetime.now(UTC)))
     if not done.table:
         raise InputError(done.said)
@@ -65,7 +65,7 @@ def _refresh() -> str:
 
 
 def _ages(registry: Registry, now: datetime) -> str:
-    """Return where the figures come from and how old they are.
+    """Return the sources of the figures and their age.
 
     Example: "Tables: models.dev of 2026-07-02 (136 days old), litellm of 2026-11-09 (6 days old); never refreshed"
     """
@@ -75,9 +75,9 @@ def _ages(registry: Registry, now: datetime) -> str:
     tables = [f"{name} of {day} ({_days_old(day, now)})" for name, day in sorted(newest.items(), reverse=True)]
     tried = last_try(cache_folder(os.environ))
     if tried.at is None:
-        last = "never refreshed; --refresh does it"
+        last = "never refreshed (--refresh downloads newer ones)"
     elif tried.failure:
-        last = f"the refresh of {tried.at.date().isoformat()} failed; --refresh tries again"
+        last = f"the refresh on {tried.at.date().isoformat()} failed (--refresh tries again)"
     else:
         last = f"refreshed on {tried.at.date().isoformat()}"
     return f"Tables: {', '.join(tables)}; {last}"
@@ -96,14 +96,14 @@ def _print_window(found: Window, *, as_json: bool) -> None:
     source = f"{found.source}, {found.table} of {found.date}" if found.date else found.source
     rows = [("window", f"{amount(found.context)} ({source})")]
     if not found.known:
-        rows = [("window", f"{amount(found.context)} assumed: nothing in the registry says how large it is")]
+        rows = [("window", f"{amount(found.context)} (assumed: the registry does not have this model)")]
     if found.prompt != found.context:
-        rows.append(("prompt at most", amount(found.prompt)))
+        rows.append(("largest prompt", amount(found.prompt)))
     if found.matched:
         rows.append(("matched", f"{found.provider}/{found.matched}"))
-    rows.append(("output at most", "unknown" if found.output is None else amount(found.output)))
+    rows.append(("output limit", "unknown" if found.output is None else amount(found.output)))
     rows += [
-        (f"{kind.replace('_', ' ')}, $ a million", f"{price:g}")
+        (f"{kind.replace('_', ' ')}, $ per million", f"{price:g}")
         for kind, price in asdict(found.prices).items()
         if price is not None
     ]
@@ -111,13 +111,13 @@ def _print_window(found: Window, *, as_json: bool) -> None:
     if expected is not None:
         cost, kept = map(str, expected.percents)
         rows.append((f"threshold {100 * DEFAULT_SETTINGS.threshold_share:.0f} %", say("outlook", cost=cost, kept=kept)))
-    out.print(f"[bold]{found.model}[/bold]")
+    out.print(found.model, style="bold")
     out.print(pairs(rows))
     if expected is not None:
         out.print(say("outlook_measured"), style="dim")
     if found.conflicts:
         claims = ", ".join(f"{who} {amount(tokens)}" for who, tokens in found.conflicts[:6])
-        out.print(f"Others say: {claims}" + (" …" if len(found.conflicts) > 6 else ""), style="dim")
+        out.print(f"Other sources: {claims}" + (" …" if len(found.conflicts) > 6 else ""), style="dim")
 
 
 def _print_list(entries: Sequence[Entry], *, everything: bool, as_json: bool) -> None:

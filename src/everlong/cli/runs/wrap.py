@@ -26,7 +26,7 @@ __all__ = ["run"]
 
 
 def run(language: Language, command: tuple[str, ...], *, anything: bool, **given: Any) -> None:
-    """Run a client behind the gateway, or print how it would be. `anything`: the command is no client of the table."""
+    """Run a client behind the gateway, or print how. `anything` means that the command is not a known client."""
     say, as_json = Words(language, "wrap"), given["as_json"]
     if given["listed"]:
         _list(say, as_json=as_json)
@@ -49,7 +49,7 @@ def run(language: Language, command: tuple[str, ...], *, anything: bool, **given
 
 
 def _chosen(command: tuple[str, ...], say: Words, *, anything: bool) -> tuple[Client, list[str], tuple[str, ...]]:
-    """Return the client, its program (nothing if it is not there) and the arguments that are its own."""
+    """Return the client, its program (empty if it is not installed) and its own arguments."""
     name, *rest = command or ("",)
     if not name:
         raise click.UsageError(say("no_client"))
@@ -85,7 +85,7 @@ def _list(say: Words, *, as_json: bool) -> None:
 
 
 def _print(client: Client, program: list[str], given: Situation, said: Wanted, say: Words, *, as_json: bool) -> None:
-    """Print what a person types to have the same: one line for the gateway, the rest for the client."""
+    """Print what a person types to do the same: one line for the gateway, the rest for the client."""
     launch = launch_of(client, given)
     wanted = wanted_for(client, given, said)
     serve = ["everlong", "serve", *wanted.options()]
@@ -94,8 +94,8 @@ def _print(client: Client, program: list[str], given: Situation, said: Wanted, s
         settings.pop("EVERLONG_GATEWAY_UPSTREAMS", None)
     line = " ".join([*(f"{name}={shlex.quote(value)}" for name, value in settings.items()), shlex.join(serve)])
     if as_json:
-        told = {"serve": serve, "serve_variables": settings, "variables": launch.variables, "files": launch.files}
-        print_json(told | {"command": [*program, *launch.arguments]})
+        fields = {"serve": serve, "serve_variables": settings, "variables": launch.variables, "files": launch.files}
+        print_json(fields | {"command": [*program, *launch.arguments]})
         return
     shown = [Path(program[0]).name, *program[1:]]
     lines = [f"# {say('print_serve')}", line, "", f"# {say('print_client')}", *launch.shown(shown, given.folder)]
@@ -103,15 +103,15 @@ def _print(client: Client, program: list[str], given: Situation, said: Wanted, s
 
 
 def _close(outcome: Outcome, say: Words, *, as_json: bool) -> None:
-    """Say what the run came to, on standard error: standard output is the client's."""
+    """Print the result of the run on standard error: standard output belongs to the client."""
     if as_json:
         import json  # noqa: PLC0415 - the one line for programs
 
-        told = None if outcome.came is None else outcome.came.as_json()
-        click.echo(json.dumps({"everlong": told, "shared": outcome.shared, "log": outcome.gateway.log}), err=True)
+        report = None if outcome.came is None else outcome.came.as_json()
+        click.echo(json.dumps({"everlong": report, "shared": outcome.shared, "log": outcome.gateway.log}), err=True)
         return
-    lines = closing_lines(outcome.came, say, shared=outcome.shared)
-    if outcome.came is not None and outcome.came.failed and outcome.gateway.log:
+    lines = [say("closing_ended")] if outcome.died else closing_lines(outcome.came, say, shared=outcome.shared)
+    if outcome.gateway.log:
         lines.append(say("log", file=outcome.gateway.log))
     for line in lines:
         click.echo(f"everlong: {line}", err=True)

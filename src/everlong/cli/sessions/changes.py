@@ -1,6 +1,6 @@
 """`everlong sessions archive`, `rename`, `branch`, `undo`, `pin` and their opposites, which lose nothing; and `remove`.
 
-`remove` is the only command that deletes what was said.
+`remove` is the only command that deletes messages.
 """
 
 from dataclasses import asdict
@@ -9,6 +9,7 @@ from itertools import count
 
 import click
 
+from everlong.cli.groups import ExampleCommand
 from everlong.cli.sessions.options import (
     SessionOptions,
     find_row,
@@ -36,49 +37,56 @@ __all__ = [
 ]
 
 
-MOST_DAYS = 100_000  # since when something may not have changed; the calendar has no more
+MOST_DAYS = 100_000  # largest age in days; the calendar has no more
 MOST_SHOWN = 20  # sessions that are named before they are removed
 
 
-@click.command("archive")
+@click.command("archive", cls=ExampleCommand, examples=("everlong sessions archive harbour",))
 @click.argument("session", metavar="ID")
 @session_command
 def archive_command(options: SessionOptions, session: str) -> None:
-    """Take a session off the list; it stays, and is still found."""
+    """Hide the session ID from the list. It stays in the store, and search still finds it."""
     with session_store(options.url) as store:
         thread = store.change(find_thread(store, session).id, archived=True)
     _print_change(options, "now_archived", thread)
 
 
-@click.command("unarchive")
+@click.command("unarchive", cls=ExampleCommand, examples=("everlong sessions unarchive harbour",))
 @click.argument("session", metavar="ID")
 @session_command
 def unarchive_command(options: SessionOptions, session: str) -> None:
-    """Put an archived session back on the list."""
+    """Put the archived session ID back on the list."""
     with session_store(options.url) as store:
         thread = store.change(find_thread(store, session).id, archived=False)
     _print_change(options, "now_unarchived", thread)
 
 
-@click.command("rename")
+@click.command("rename", cls=ExampleCommand, examples=('everlong sessions rename harbour "Harbour tickets"',))
 @click.argument("session", metavar="ID")
 @click.argument("title")
 @session_command
 def rename_command(options: SessionOptions, session: str, title: str) -> None:
-    """Give a session another title; its id stays."""
+    """Change the title of the session ID. The id stays the same."""
     with session_store(options.url) as store:
         thread = store.change(find_thread(store, session).id, title=title)
     _print_change(options, "renamed", thread)
 
 
-@click.command("branch")
+@click.command(
+    "branch",
+    cls=ExampleCommand,
+    examples=(
+        "everlong sessions branch harbour 12",
+        'everlong sessions branch harbour 12 --as harbour-2 --title "Second attempt"',
+    ),
+)
 @click.argument("session", metavar="ID")
 @click.argument("message")
-@click.option("--as", "name", metavar="NEW", help="The id of the new session (default: 2~ID, 3~ID …).")
-@click.option("--title", default=None, help="Its title (default: the same).")
+@click.option("--as", "name", metavar="NEW", help="The id of the new session (default: 2~ID, 3~ID, …).")
+@click.option("--title", default=None, metavar="TEXT", help="The title of the new session (default: the same title).")
 @session_command
 def branch_command(options: SessionOptions, session: str, message: str, name: str | None, title: str | None) -> None:
-    """Begin a new session that goes on after MESSAGE (its number or id); the old one stays as it is."""
+    """Start a new session that continues after MESSAGE (its number or id). The session ID does not change."""
     with session_store(options.url) as store:
         old = find_thread(store, session)
         order = find_row(store, old, message).order + 1
@@ -98,16 +106,16 @@ def _exists(store: Threads, name: str) -> bool:
     return True
 
 
-@click.command("undo")
+@click.command("undo", cls=ExampleCommand, examples=("everlong sessions undo harbour",))
 @click.argument("session", metavar="ID")
 @session_command
 def undo_command(options: SessionOptions, session: str) -> None:
-    """Take back the newest compaction: what it covered is sent whole again. Nothing that was said since is lost."""
+    """Undo the newest compaction of the session ID. Later requests contain the compacted messages in full again."""
     with session_store(options.url) as store:
         thread = find_thread(store, session)
         point = next((row for row, stands in reversed(store.points(thread.id)) if stands), None)
         if point is None:
-            raise InputError(f"nothing to undo: no compaction stands in session {thread.id!r}")
+            raise InputError(f"nothing to undo: session {thread.id!r} has no compaction in effect")
         before = len(store.open(thread.id).messages)
         store.append(thread.id, [Withdrawal(point.order)], expected=thread.length)
         opened = store.open(thread.id)
@@ -121,15 +129,22 @@ def undo_command(options: SessionOptions, session: str) -> None:
         click.echo(options.say("undone", at=str(point.order), messages=messages))
 
 
-@click.command("pin")
+@click.command(
+    "pin",
+    cls=ExampleCommand,
+    examples=(
+        "everlong sessions pin harbour 3",
+        'everlong sessions pin harbour --text "Prices are in euros."',
+    ),
+)
 @click.argument("session", metavar="ID")
 @click.argument("message", required=False)
-@click.option("--text", default="", help="Pin this text instead of a message.")
+@click.option("--text", default="", metavar="TEXT", help="Pin this text instead of a message.")
 @session_command
 def pin_command(options: SessionOptions, session: str, message: str | None, text: str) -> None:
-    """Keep MESSAGE (its number or id), or a text, in everything that is sent."""
+    """Keep MESSAGE (its number or id), or a text, in every request of the session ID."""
     if (message is None) == (not text):
-        raise click.UsageError("name a MESSAGE, or a text with --text")
+        raise click.UsageError("name a MESSAGE, or give a text with --text, but not both")
     with session_store(options.url) as store:
         thread = find_thread(store, session)
         order = None if message is None else find_row(store, thread, message).order
@@ -141,17 +156,19 @@ def pin_command(options: SessionOptions, session: str, message: str | None, text
         click.echo(options.say("now_pinned", text=shown))
 
 
-@click.command("unpin")
+@click.command("unpin", cls=ExampleCommand, examples=("everlong sessions unpin harbour 3",))
 @click.argument("session", metavar="ID")
 @click.argument("pin")
 @session_command
 def unpin_command(options: SessionOptions, session: str, pin: str) -> None:
-    """Let a pin go: PIN is the number of a message, a pinned text, or the id of the pin."""
+    """Remove a pin from the session ID. PIN is the number of a message, a pinned text, or the id of the pin."""
     with session_store(options.url) as store:
         thread = find_thread(store, session)
         pinned = next((row for row in store.pins(thread.id) if pin in (row.id, str(row.order), row.text)), None)
         if pinned is None:
-            raise InputError(f"session {thread.id!r} has no pin {pin!r}")
+            raise InputError(
+                f"session {thread.id!r} has no pin {pin!r}: `everlong sessions show {thread.id}` shows its pins"
+            )
         shown = _pin_title(store, thread, pinned)
         store.unpin(thread.id, pinned.id)
     if options.json:
@@ -160,20 +177,30 @@ def unpin_command(options: SessionOptions, session: str, pin: str) -> None:
         click.echo(options.say("now_unpinned", text=shown))
 
 
-@click.command("remove")
+@click.command(
+    "remove",
+    cls=ExampleCommand,
+    examples=(
+        "everlong sessions remove harbour",
+        "everlong sessions remove --older 90 --yes",
+    ),
+)
 @click.argument("names", metavar="[ID]...", nargs=-1)
 @click.option(
-    "--older", type=click.IntRange(1, MOST_DAYS), metavar="DAYS", help="All that did not change for so many days."
+    "--older",
+    type=click.IntRange(1, MOST_DAYS),
+    metavar="DAYS",
+    help="Delete all sessions that have not changed for this many days.",
 )
-@click.option("--owner", help="With --older: only of this owner.")
-@click.option("--yes", is_flag=True, help="Do not ask; an ID must be whole then.")
+@click.option("--owner", metavar="NAME", help="With --older: only the sessions of this owner.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation; every ID must then be complete.")
 @session_command
 def remove_command(
     options: SessionOptions, names: tuple[str, ...], older: int | None, owner: str | None, yes: bool
 ) -> None:
-    """Remove sessions with everything said in them. They cannot be brought back; branches of them stay."""
+    """Delete sessions and all their messages permanently. Branches of a deleted session stay."""
     if bool(names) == (older is not None) or (owner is not None and older is None):
-        raise click.UsageError("name sessions by ID, or all that are old with --older DAYS (and --owner)")
+        raise click.UsageError("name sessions by ID, or use --older DAYS (with --owner if you like)")
     with session_store(options.url) as store:
         chosen = _named(store, names, whole=yes) if older is None else _unchanged_for(store, older, owner)
         if chosen and not yes:
@@ -188,22 +215,22 @@ def remove_command(
 
 
 def _named(store: Threads, names: tuple[str, ...], *, whole: bool) -> list[Thread]:
-    """Return the sessions to remove. Without a question ids must be whole: a beginning may be that of a branch."""
+    """Return the sessions to remove. Without a question, ids must be complete: a beginning may belong to a branch."""
     threads = [find_thread(store, name) for name in names]
     for name, thread in zip(names, threads, strict=True):
         if whole and thread.id != name:
-            raise NoThread(f"no session {name!r}; with --yes an id must be whole, as {thread.id!r}")
+            raise NoThread(f"no session {name!r}: with --yes an id must be complete, such as {thread.id!r}")
     return list({thread.id: thread for thread in threads}.values())
 
 
 def _unchanged_for(store: Threads, days: int, owner: str | None) -> list[Thread]:
-    """Return the sessions, archived ones too, that did not change for so many days."""
+    """Return the sessions, including archived ones, that have not changed for this many days."""
     since = datetime.now(UTC) - timedelta(days=days)
     return [thread for thread in store.threads(owner=owner, archived=None) if thread.updated < since]
 
 
 def _remove(store: Threads, thread: Thread, *, unchanged: bool) -> bool:
-    """Remove a session and return whether it was; `unchanged`: not if it changed while the person was asked."""
+    """Remove a session and return whether it was removed; with `unchanged`, not if it changed during the question."""
     try:
         if unchanged and store.thread(thread.id).updated != thread.updated:
             return False
@@ -214,7 +241,7 @@ def _remove(store: Threads, thread: Thread, *, unchanged: bool) -> bool:
 
 
 def _confirm(options: SessionOptions, chosen: list[Thread]) -> None:
-    """Ask on standard error, beside the output. Raises click.Abort unless the answer is yes."""
+    """Ask on standard error, apart from the output. Raises click.Abort unless the answer is yes."""
     for thread in chosen[:MOST_SHOWN]:
         messages = options.say.many("messages", thread.messages)
         click.echo(f"  {one_line(thread.id)}  {one_line(thread.title)}  {messages}", err=True)

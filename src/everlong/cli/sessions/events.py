@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from everlong.cli.groups import ExampleCommand
 from everlong.cli.sessions.options import SessionOptions, find_thread, session_command, session_store
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console, table
@@ -16,7 +17,6 @@ from everlong.cli.words.wording import Words
 from everlong.core import Event, EventKind, Json, starts
 from everlong.engine import Saved, Spent, saved_on, spent_on
 from everlong.llm import cache_folder, registry_now
-from everlong.windows import Registry, window
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,17 +25,37 @@ __all__ = ["COUNTED", "cost_command", "events_command", "print_cost"]
 
 SHOWN = 40  # events
 KINDS = tuple(kind.value for kind in EventKind)
-#: The kinds of events by which it is counted what a session cost, and what compaction saved.
+#: The kinds of events from which cost and savings are computed.
 COUNTED = (EventKind.USAGE_RECORDED, EventKind.CONTEXT_COMPRESSED, EventKind.CONTEXT_RESTORED)
 
 
-@click.command("events")
+@click.command(
+    "events",
+    cls=ExampleCommand,
+    examples=(
+        "everlong sessions events harbour",
+        "everlong sessions events harbour --kind context.compressed --last 0",
+    ),
+)
 @click.argument("session", metavar="ID")
-@click.option("--kind", "kinds", multiple=True, type=click.Choice(KINDS), metavar="KIND", help="Only such; repeatable.")
-@click.option("--last", default=SHOWN, type=click.IntRange(min=0), help=f"The last so many, 0: all ({SHOWN}).")
+@click.option(
+    "--kind",
+    "kinds",
+    multiple=True,
+    type=click.Choice(KINDS),
+    metavar="KIND",
+    help="Show only events of this kind; may be repeated (default: all).",
+)
+@click.option(
+    "--last",
+    default=SHOWN,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help=f"Show the last N events; 0 shows all (default: {SHOWN}).",
+)
 @session_command
 def events_command(options: SessionOptions, session: str, kinds: Sequence[str], last: int) -> None:
-    """Show what happened to a session: its turns, cuts, summaries, overflows and calls, oldest first."""
+    """Show the turns, compactions, summaries, overflows and model calls of the session ID, oldest first."""
     with session_store(options.url) as store:
         thread = find_thread(store, session)
         recorded = store.events(thread.id, kinds=kinds)
@@ -56,7 +76,7 @@ def events_command(options: SessionOptions, session: str, kinds: Sequence[str], 
 
 
 def _event_json(event: Event, unfinished: bool) -> dict[str, object]:
-    """Return an event as JSON; of a start also whether it finished."""
+    """Return an event as JSON; for a start, also whether it finished."""
     ended = {"finished": not unfinished} if starts(event.kind) else {}
     return asdict(event) | {"kind": event.kind.value, "data": _data(event)} | ended
 
@@ -81,7 +101,10 @@ def _draw(event: Event, note: str, say: Words) -> None:
 def _facts(event: Event, say: Words) -> list[str]:
     before, after = event.tokens_before, event.tokens_after
     facts = [one_line(event.model)]
-    if event.messages_before is not None and event.messages_after is not None:
+    compacted = _data(event)
+    if isinstance(compacted, dict) and isinstance(compacted.get("messages"), int):
+        facts.append(say.many("messages", int(str(compacted["messages"]))))
+    elif event.messages_before is not None and event.messages_after is not None:
         facts.append(say("messages_changed", before=amount(event.messages_before), after=amount(event.messages_after)))
     if before is not None and after is not None:
         if event.kind is EventKind.USAGE_RECORDED:
@@ -94,19 +117,27 @@ def _facts(event: Event, say: Words) -> list[str]:
     return facts
 
 
-@click.command("cost")
+@click.command(
+    "cost",
+    cls=ExampleCommand,
+    examples=(
+        "everlong sessions cost",
+        "everlong sessions cost harbour --json",
+    ),
+)
 @click.argument("session", metavar="[ID]", required=False)
-@click.option("--owner", default=None, help="Only sessions of this owner.")
+@click.option("--owner", default=None, metavar="NAME", help="Count only the sessions of this owner.")
 @session_command
 def cost_command(options: SessionOptions, session: str | None, owner: str | None) -> None:
-    """Show what the calls of a session cost, or of all sessions: calls, tokens and US dollars by model."""
+    """Show model calls, tokens and US dollars by model: of the session ID, or of all sessions."""
     if session is not None and owner is not None:
-        raise click.UsageError("name a session or an owner, not both")
+        raise click.UsageError("name a session ID or an --owner, not both")
     with session_store(options.url) as store:
         threads = [find_thread(store, session)] if session is not None else store.threads(owner=owner, archived=None)
         counted = [store.events(thread.id, kinds=COUNTED) for thread in threads]
     spent = spent_on(event for events in counted for event in events)
-    saved = [row for events in counted for row in saved_on(events)]
+    registry = registry_now(cache_folder(os.environ))
+    saved = [row for events in counted for row in saved_on(events, registry)]
     if options.json:
         models = [asdict(model) for model in spent]
         kept_out = {"requests": sum(row.requests for row in saved), "tokens": sum(row.tokens for row in saved)}
@@ -115,7 +146,7 @@ def cost_command(options: SessionOptions, session: str | None, owner: str | None
     elif not spent:
         click.echo(options.say("no_cost"))
     else:
-        print_cost(console(), spent, saved, registry_now(cache_folder(os.environ)), options.say)
+        print_cost(console(), spent, saved, options.say)
 
 
 def _total(spent: Sequence[Spent]) -> Spent:
@@ -126,14 +157,11 @@ def _total(spent: Sequence[Spent]) -> Spent:
     return total
 
 
-def print_cost(
-    out: "Console", spent: Sequence[Spent], saved: Sequence[Saved], registry: Registry | None, say: Words
-) -> None:
-    """Print calls, tokens and dollars by model, what summaries took, and what compaction saved."""
-    from rich.markup import escape  # noqa: PLC0415 - only where it is seen
+def print_cost(out: "Console", spent: Sequence[Spent], saved: Sequence[Saved], say: Words) -> None:
+    """Print calls, tokens and dollars by model, the share of summaries, and what compaction saved."""
 
     total = _total(spent)
-    rows = [(escape(one_line(model.model)) or say("unnamed"), *_figures(model)) for model in spent]
+    rows = [(one_line(model.model) or say("unnamed"), *_figures(model)) for model in spent]
     if len(spent) > 1:
         rows.append((say("total"), *_figures(total)))
     heads = ("head_model", "head_calls", "head_prompt", "head_cached", "head_output", "head_cost")
@@ -142,19 +170,15 @@ def print_cost(
         out.print(say.many("for_summaries", total.summary_calls, cost=_dollars(total.summary_cost)), style="dim")
     if total.unpriced:
         out.print(say.many("unpriced", total.unpriced), style="dim")
-    if saved:
-        out.print(_saved_line(saved, registry, say), style="dim")
+    if any(row.requests for row in saved):
+        out.print(_saved_line(saved, say), style="dim")
 
 
-def _saved_line(saved: Sequence[Saved], registry: Registry | None, say: Words) -> str:
-    """Return what compaction saved in tokens, and in dollars where prices are known."""
-    worths = [row.worth(window(row.model, registry=registry).prices) for row in saved]
-    known = [worth for worth in worths if worth is not None]
+def _saved_line(saved: Sequence[Saved], say: Words) -> str:
+    """Return what compaction saved in tokens, and in dollars if prices are known."""
+    dollars = sum(row.dollars for row in saved)
     line = say.many("saved", sum(row.requests for row in saved), tokens=amount(sum(row.tokens for row in saved)))
-    if not known:
-        return line
-    least, most = (sum(figures) for figures in zip(*known, strict=True))
-    return f"{line}{say('saved_dollars', least=_dollars(least), most=_dollars(most))}"
+    return f"{line}{say('saved_dollars', dollars=_dollars(dollars))}" if dollars else line
 
 
 def _figures(spent: Spent) -> tuple[str, ...]:
@@ -164,4 +188,4 @@ def _figures(spent: Spent) -> tuple[str, ...]:
 
 def _dollars(cost: float) -> str:
     """Return dollars with enough digits. Example: 0.00123 -> 0.0012, 12.5 -> 12.50"""
-    return f"{cost:.2f}" if cost >= 1 else f"{cost:.4f}"
+    return f"{cost:.2f}" if abs(cost) >= 1 else f"{cost:.4f}"

@@ -1,4 +1,4 @@
-"""`everlong sessions import` and `export`: sessions of other programs in, files for them out."""
+"""`everlong sessions import` and `export`: sessions of other programs in, files for other programs out."""
 
 import sys
 from collections import Counter
@@ -6,11 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Protocol
 
 import click
 
+from everlong.cli.groups import ExampleCommand
 from everlong.cli.sessions.lists import short_ids
 from everlong.cli.sessions.options import SessionOptions, find_thread, session_command, session_store
 from everlong.cli.terminal.files import source_bytes, write_output
@@ -20,31 +22,41 @@ from everlong.cli.terminal.text import one_line
 from everlong.cli.words.wording import Words
 from everlong.engine import Threads
 from everlong.errors import InputError
-from everlong.store import FORMATS, Imported, exported, import_session, sessions_in
+from everlong.store import FORMATS, Imported, Passed, exported, import_session, sessions_of
 from everlong.wire import SESSION_PROGRAMS, SESSION_SUFFIXES
 
 __all__ = ["export_command", "import_command"]
 
-SUFFIXES = (*SESSION_SUFFIXES, *(f"{suffix}.gz" for suffix in SESSION_SUFFIXES))
+SUFFIXES = (*SESSION_SUFFIXES, *(f"{suffix}.gz" for suffix in SESSION_SUFFIXES), ".zip")
 NAMED = 10  # files without a conversation that are listed; a folder may have thousands
 LISTED = 30  # sessions
-IMPORT_HELP = f"""Keep the sessions in each FILE (- for standard input), or in every file of a folder.
+IMPORT_HELP = f"""Import the sessions in each FILE; a folder stands for every file in it, - for standard input.
 
-Takes sessions of {", ".join(SESSION_PROGRAMS[:-1])} and {SESSION_PROGRAMS[-1]}, and chat JSON of OpenAI, Anthropic and
-Gemini. What these programs compacted becomes a point that can be undone. The same file again adds only what is new.
+Reads sessions of {", ".join(SESSION_PROGRAMS[:-1])} and {SESSION_PROGRAMS[-1]}, chat JSON of OpenAI, Anthropic and
+Gemini, and zip archives of such files. A compaction by one of these programs becomes a compaction point that you can
+undo. Importing a file again adds only what is new.
 """
 STYLES = {"is_new": "green", "is_grown": "green", "is_branch": "yellow", "is_known": "dim"}
 
 
 class Advance(Protocol):
-    """Moves the progress on by so many files or rows."""
+    """Advances the progress by a number of files or rows."""
 
     def __call__(self, *, files: int = 0, rows: int = 0) -> None: ...
 
 
-@click.command("import", help=IMPORT_HELP)
+@click.command(
+    "import",
+    cls=ExampleCommand,
+    help=IMPORT_HELP,
+    examples=(
+        "everlong sessions import ~/.claude/projects",
+        "everlong sessions import conversations.json --owner alice",
+        "everlong sessions import chats.zip --store sqlite:///chats.db",
+    ),
+)
 @click.argument("files", nargs=-1, required=True, metavar="FILE…")
-@click.option("--owner", default="", help="Whose sessions these are.")
+@click.option("--owner", default="", metavar="NAME", help="The owner to store with the sessions (default: none).")
 @session_command
 def import_command(options: SessionOptions, files: Sequence[str], owner: str) -> None:
     """Import the sessions of other programs."""
@@ -71,7 +83,7 @@ def import_command(options: SessionOptions, files: Sequence[str], owner: str) ->
 
 
 def _paths(files: Sequence[str]) -> Iterator[tuple[str, bool]]:
-    """Yield every file to read and whether the person named it; a file of a folder may hold something else."""
+    """Yield every file to read, and whether the person named it; a file in a folder may be something else."""
     for file in files:
         path = Path(file)
         if file == "-" or not path.is_dir():
@@ -79,37 +91,36 @@ def _paths(files: Sequence[str]) -> Iterator[tuple[str, bool]]:
             continue
         inside = [entry for entry in sorted(path.rglob("*")) if entry.name.endswith(SUFFIXES) and entry.is_file()]
         if not inside:
-            raise InputError(f"{file}: no file in it ends in {' or '.join(SESSION_SUFFIXES)}")
+            raise InputError(f"{file}: the folder holds no file that ends in {' or '.join(SESSION_SUFFIXES)}")
         yield from ((str(path), False) for path in inside)
 
 
 def _import_file(store: Threads, path: str, owner: str, advance: Advance, notes: list[str]) -> list[Imported]:
     """Store the sessions of a file; what could not be read goes into `notes`."""
     name = "standard input" if path == "-" else Path(path).name
-    stem = name.removesuffix(".gz")
-    for suffix in reversed(SESSION_SUFFIXES):
-        stem = stem.removesuffix(suffix)
+    imported: list[Imported] = []
     try:
-        sessions = sessions_in(source_bytes(path), stem, _modified(path))
+        for session in sessions_of(BytesIO(source_bytes(path)), name, _modified(path)):
+            if isinstance(session, Passed):
+                notes.append(f"{name}: {session.name}: {session.reason}")
+                continue
+            notes += [f"{name}: {warning}" for warning in session.warnings]
+            imported.append(import_session(store, session, owner=owner, progress=lambda rows: advance(rows=rows)))
     except InputError as error:
         if str(error).startswith(path):
             raise
         raise InputError(f"{path}: {error}") from error
-    for session in sessions:
-        notes += [f"{name}: {warning}" for warning in session.warnings]
-    return [
-        import_session(store, session, owner=owner, progress=lambda rows: advance(rows=rows)) for session in sessions
-    ]
+    return imported
 
 
 def _modified(path: str) -> datetime | None:
-    """When a file was written; None of standard input."""
+    """When a file was last changed; None for standard input."""
     return None if path == "-" else datetime.fromtimestamp(Path(path).stat().st_mtime, UTC)
 
 
 @contextmanager
 def _progress(files: int, say: Words) -> Iterator[Advance]:
-    """Show a bar with the files and the added rows, if a person looks."""
+    """Show a bar with the files and the added rows, if a person watches."""
     if not sys.stderr.isatty():
         yield lambda *, files=0, rows=0: None  # noqa: ARG005 - nobody looks
         return
@@ -149,7 +160,7 @@ def _print_report(imported: Sequence[Imported], ids: Mapping[str, str], passed_o
     from rich.text import Text  # noqa: PLC0415 - only where it is seen
 
     out = console()
-    # What changed comes first; all together no more than fits a screen.
+    # Changes come first, and no more rows than fit a screen.
     shown = sorted(imported, key=lambda session: _outcome(session) == "is_known")[:LISTED]
     rows = [
         (
@@ -178,14 +189,33 @@ def _print_report(imported: Sequence[Imported], ids: Mapping[str, str], passed_o
         out.print(say.many("passed_over", passed_over), style="dim")
 
 
-@click.command("export")
+@click.command(
+    "export",
+    cls=ExampleCommand,
+    examples=(
+        "everlong sessions export harbour --format markdown -o harbour.md",
+        "everlong sessions export harbour --as-sent  # what the next request contains",
+    ),
+)
 @click.argument("session", metavar="ID")
-@click.option("--format", "fmt", type=click.Choice(FORMATS), default="openai", help="nanobot, or openai (default).")
-@click.option("--output", "-o", "output", default="-", metavar="FILE", help="Where to (default: standard output).")
-@click.option("--as-sent", is_flag=True, help="Only the newest summary and what follows it, as it would be sent.")
+@click.option(
+    "--format",
+    "fmt",
+    type=click.Choice(FORMATS),
+    default="openai",
+    help="The format: openai, everlong (loses nothing), markdown, nanobot or chatbox (default: openai).",
+)
+@click.option(
+    "--output", "-o", "output", default="-", metavar="FILE", help="Write to this file (default: standard output)."
+)
+@click.option(
+    "--as-sent",
+    is_flag=True,
+    help="Export only what the next request would contain: the newest summary and what follows it.",
+)
 @session_command
 def export_command(options: SessionOptions, session: str, fmt: str, output: str, as_sent: bool) -> None:
-    """Write a session as a file: OpenAI chat JSON, or a session that nanobot loads."""
+    """Export the session ID to a file: to read it, to import it elsewhere, or to use it in another program."""
     with session_store(options.url) as store:
         thread = find_thread(store, session)
         data = exported(store, thread.id, fmt, as_sent=as_sent)

@@ -7,6 +7,7 @@ from itertools import islice
 
 import click
 
+from everlong.cli.groups import ExampleCommand
 from everlong.cli.sessions.options import (
     SessionOptions,
     find_thread,
@@ -28,23 +29,36 @@ from everlong.wire import SESSION_PROGRAMS
 __all__ = ["list_command", "search_command", "short_ids", "when"]
 
 LISTED = 30
-LONG_ID = 24  # characters, as our own have; of longer ids only a beginning that is unique is shown
+LONG_ID = 24  # characters, as in our own ids; longer ids are shortened to a unique beginning
 SHORT_ID = 8
 SHORTEST_TITLE = 16
 EXCERPT = 220  # characters
-LOOKED_AT = 200_000  # characters of a message in which an excerpt is looked for
-MOST_PLACES = 400  # of the words of a query in one message
+LOOKED_AT = 200_000  # characters of a message that are searched for an excerpt
+MOST_PLACES = 400  # places of query words in one message
 SAYS_MUCH = 1.0  # weight of a term that is worth marking; single Chinese characters weigh less
 
 
-@click.command("list")
-@click.option("--owner", default=None, help="Only sessions of this owner.")
-@click.option("--archived", is_flag=True, help="Only archived sessions.")
-@click.option("--all", "everything", is_flag=True, help="Archived sessions too.")
-@click.option("--limit", default=LISTED, type=click.IntRange(min=0), help=f"At most so many, 0 for all ({LISTED}).")
+@click.command(
+    "list",
+    cls=ExampleCommand,
+    examples=(
+        "everlong sessions list",
+        "everlong sessions list --all --limit 0",
+    ),
+)
+@click.option("--owner", default=None, metavar="NAME", help="List only the sessions of this owner.")
+@click.option("--archived", is_flag=True, help="List only archived sessions.")
+@click.option("--all", "everything", is_flag=True, help="List archived sessions as well.")
+@click.option(
+    "--limit",
+    default=LISTED,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help=f"List at most N sessions; 0 lists all (default: {LISTED}).",
+)
 @session_command
 def list_command(options: SessionOptions, owner: str | None, archived: bool, everything: bool, limit: int) -> None:
-    """List the sessions, the latest changed first."""
+    """List the stored sessions, most recently changed first."""
     known: list[Thread] = []
     if store_exists(options.url) or not options.own:
         with session_store(options.url) as store:
@@ -84,7 +98,7 @@ def _draw(threads: Sequence[Thread], ids: Mapping[str, str], limit: int, say: Wo
 
 
 def short_ids(ids: Sequence[str]) -> dict[str, str]:
-    """Return each id of a store as short as it can be typed. Example: two UUIDs -> their first eight characters"""
+    """Return each id of a store in its shortest unique form. Example: two UUIDs -> their first eight characters"""
     ordered = sorted(ids)
     shortened: dict[str, str] = {}
     for at, name in enumerate(ordered):
@@ -98,7 +112,7 @@ def short_ids(ids: Sequence[str]) -> dict[str, str]:
 
 
 def when(moment: datetime, now: datetime, say: Words) -> str:
-    """Return how long ago a moment was, or the day if that was long ago. Example: 90 minutes -> "1 h ago" """
+    """Return how long ago a moment was, or its day if that is long ago. Example: 90 minutes -> "1 h ago" """
     minutes = int((now - moment).total_seconds() // 60)
     if minutes < 1:
         return say("now")
@@ -108,14 +122,23 @@ def when(moment: datetime, now: datetime, say: Words) -> str:
     return moment.astimezone().strftime("%Y-%m-%d")
 
 
-@click.command("search")
+@click.command(
+    "search",
+    cls=ExampleCommand,
+    examples=(
+        'everlong sessions search "delivery date"',
+        "everlong sessions search 交货日期 --in harbour",
+    ),
+)
 @click.argument("query")
-@click.option("--in", "inside", metavar="ID", help="Only in this session.")
-@click.option("--owner", default=None, help="Only in sessions of this owner.")
-@click.option("--limit", default=10, type=click.IntRange(min=1), help="At most so many messages (10).")
+@click.option("--in", "inside", metavar="ID", help="Search only this session.")
+@click.option("--owner", default=None, metavar="NAME", help="Search only the sessions of this owner.")
+@click.option(
+    "--limit", default=10, type=click.IntRange(min=1), metavar="N", help="Show at most N messages (default: 10)."
+)
 @session_command
 def search_command(options: SessionOptions, query: str, inside: str | None, owner: str | None, limit: int) -> None:
-    """Find where something was said, in Chinese or English, also in what was compacted long ago."""
+    """Search all messages for QUERY, in English or Chinese, also those that were compacted."""
     with session_store(options.url) as store:
         thread = None if inside is None else find_thread(store, inside).id
         hits = store.search(query, thread=thread, owner=owner, limit=limit)
@@ -175,7 +198,7 @@ def _draw_hits(hits: Sequence[Hit], thread: Thread, query: str, say: Words) -> N
 
 
 def excerpt(message: Message, query: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return the part of a message that fits a query best, on one line, and where the words of the query are in it."""
+    """Return the best part of a message for a query, on one line, and the places of the query's words in it."""
     text = one_line("\n".join(texts_of(message))[:LOOKED_AT])
     places = _places(text, query)
     start = max(places, key=lambda place: (_worth(text, places, place[0]), -place[0]), default=(0, 0))[0]
@@ -191,7 +214,7 @@ def excerpt(message: Message, query: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def _places(text: str, query: str) -> list[tuple[int, int]]:
-    """Return where words of the query are in the text, in any form."""
+    """Return the places of the query's words in the text, in any form."""
     terms = query_terms(query)
     telling = {term for term, weight in terms.items() if weight >= SAYS_MUCH} or set(terms)
     words = {word for word in words_of(text) if any(term in telling for term, _ in terms_of(word))}
@@ -202,10 +225,10 @@ def _places(text: str, query: str) -> list[tuple[int, int]]:
 
 
 def _whole(word: str) -> str:
-    """Return a pattern for a whole word; in scripts without spaces words may stand inside other text."""
+    """Return a pattern for a whole word; in scripts without spaces, a word may be inside other text."""
     return rf"(?<![A-Za-z0-9_]){re.escape(word)}(?![A-Za-z0-9_])" if word.isascii() else re.escape(word)
 
 
 def _worth(text: str, places: Sequence[tuple[int, int]], start: int) -> int:
-    """Return how many different words of the query an excerpt from here would have."""
+    """Return how many different query words an excerpt from this place would contain."""
     return len({text[a:b].lower() for a, b in places if start <= a and b <= start + EXCERPT * 3 // 4})

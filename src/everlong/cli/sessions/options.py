@@ -32,7 +32,7 @@ __all__ = [
 
 FEW = 5  # candidates named in an error
 LONGEST_TITLE = 40  # characters of each
-LONGEST_NUMBER = 18  # digits that a number of a row may have
+LONGEST_NUMBER = 18  # digits of a row's number
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class SessionOptions:
     url: str
     json: bool
     say: Words
-    #: Whether the store is the user's own, because nobody named one.
+    #: Whether the store is the user's own, because none was named.
     own: bool = False
 
 
@@ -50,7 +50,7 @@ Command = Callable[..., None]
 
 
 def session_command(command: Command) -> Command:
-    """Add the options of the group to a command; it gets them as its first argument."""
+    """Add the options of the group to a command, which gets them as its first argument."""
 
     def configured(store: str | None, json_wanted: bool, language: Language, **given: Any) -> None:
         url = store or default_store(os.environ, sys.platform)
@@ -61,11 +61,12 @@ def session_command(command: Command) -> Command:
     configured.__click_params__ = getattr(command, "__click_params__", [])  # type: ignore[attr-defined]
     for option in (
         language_option,
-        click.option("--json", "json_wanted", is_flag=True, help="Print JSON."),
+        click.option("--json", "json_wanted", is_flag=True, help="Print the result as JSON."),
         click.option(
             "--store",
             metavar="URL",
-            help=f"sqlite:///PATH, jsonl:DIR or postgresql://… (default: {STORE_VARIABLE}, else a file of your own).",
+            help=f"The store: sqlite:///PATH, jsonl:DIR or postgresql://… (default: {STORE_VARIABLE}, else your own "
+            "file).",
         ),
     ):
         configured = option(configured)
@@ -74,21 +75,21 @@ def session_command(command: Command) -> Command:
 
 @contextmanager
 def session_store(url: str, *, new: bool = False) -> Iterator[Threads]:
-    """Open a store. One that does not exist is refused unless it may be `new`: its name was probably mistyped."""
+    """Open a store. A missing store is refused unless it may be `new`: its name was probably mistyped."""
     path = store_path(url)
     if path is not None and not path.exists():
         if not new:
-            raise InputError(f"no sessions are kept at {path}; `everlong sessions import FILE` begins a store")
+            raise InputError(f"there is no store at {path}: `everlong sessions import FILE` creates one")
         try:
             make_folder(path.parent)
         except OSError as error:
             raise InputError(f"{path.parent}: {error.strerror or error}") from error
-    with _told(), open_store(url) as store:
+    with _show_warnings(), open_store(url) as store:
         yield store
 
 
 class _ToPerson(logging.Handler):
-    """Shows what the store warns of, and whom it waits for, as it comes and beside the output."""
+    """Prints the store's warnings and waiting messages on standard error as they occur."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print one line."""
@@ -96,11 +97,11 @@ class _ToPerson(logging.Handler):
 
 
 @contextmanager
-def _told() -> Iterator[None]:
-    """Show the warnings of the store inside."""
+def _show_warnings() -> Iterator[None]:
+    """Show the warnings of the store while this is entered."""
     log, handler = logging.getLogger("everlong.store"), _ToPerson()
     level = log.level
-    log.setLevel(logging.INFO)  # whom it waits for is for people, not for programs
+    log.setLevel(logging.INFO)  # for people, also what it waits for
     log.addHandler(handler)
     try:
         yield
@@ -116,7 +117,7 @@ def store_exists(url: str) -> bool:
 
 
 def find_thread(store: Threads, name: str) -> Thread:
-    """Return the session with this id, or the only one whose id begins with it. Its branches do not count as others."""
+    """Return the session with this id, or the only one whose id begins with it, not counting its branches."""
     try:
         return store.thread(name)
     except NoThread:
@@ -126,18 +127,18 @@ def find_thread(store: Threads, name: str) -> Thread:
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
-        raise NoThread(f"no session {name!r}; `everlong sessions list` names them")
+        raise NoThread(f"there is no session {name!r}: `everlong sessions list` shows all")
     few = ", ".join(map(_described, chosen[:FEW])) + (" …" if len(chosen) > FEW else "")
-    raise InputError(f"{name!r} may be any of {len(chosen)} sessions: {few}")
+    raise InputError(f"{name!r} matches {len(chosen)} sessions: {few}; give more of the id")
 
 
 def is_old_branch(name: str, parent: str) -> bool:
-    """Whether an id is that of a branch as they were once called. Example: boats~2 of boats"""
+    """Whether an id is that of a branch in the old form. Example: boats~2 of boats"""
     return name.startswith(f"{parent}~")
 
 
 def _before_tildes(name: str) -> Iterator[str]:
-    """The beginnings of an id that would be its parent's. Example: a~b~2 -> a, a~b"""
+    """Yield the beginnings of an id that could be its parent's. Example: a~b~2 -> a, a~b"""
     return (name[:at] for at, character in enumerate(name) if character == "~")
 
 
@@ -158,14 +159,14 @@ def find_row(store: Threads, thread: Thread, name: str) -> Row:
     found = [row for row in store.read(thread.id) if name and row.id.startswith(name)]
     if len(found) > 1:
         few = ", ".join(f"{row.order} ({row.id})" for row in found[:FEW]) + (" …" if len(found) > FEW else "")
-        raise InputError(f"{name!r} may be any of {len(found)} rows of session {thread.id!r}: {few}")
+        raise InputError(f"{name!r} matches {len(found)} rows of session {thread.id!r}: {few}; give more of the id")
     if not found:
-        raise InputError(f"session {thread.id!r} has no row {name!r}; its {thread.length} rows are numbered from 0")
+        raise InputError(f"session {thread.id!r} has no row {name!r}: its {thread.length} rows are numbered from 0")
     return found[0]
 
 
 def thread_json(thread: Thread) -> dict[str, object]:
-    """Return a thread as JSON; its points are the compactions that stand."""
+    """Return a thread as JSON; its points are the compactions in force."""
     fields = asdict(thread)
     return fields | {
         "points": fields.pop("standing"),

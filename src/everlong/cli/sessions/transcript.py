@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, assert_never
 
 import click
 
+from everlong.cli.groups import ExampleCommand
 from everlong.cli.sessions.options import (
     SessionOptions,
     find_row,
@@ -20,6 +21,7 @@ from everlong.cli.terminal.tables import amount, console
 from everlong.cli.terminal.text import clean, one_line
 from everlong.cli.words.wording import Words
 from everlong.core import (
+    Gone,
     Image,
     Message,
     Opaque,
@@ -28,6 +30,8 @@ from everlong.core import (
     Point,
     Reasoning,
     Recalled,
+    Removal,
+    Restoration,
     Role,
     Row,
     Text,
@@ -50,8 +54,8 @@ MOST_CHARACTERS = 1_200  # of one part
 MOST_LINES = 16
 INDENT = 7
 JOINT = " · "
-RULE_ENDS = 4  # cells of a rule beside its words
-#: Names, not figures: every terminal, dark or light, has a readable form of them.
+RULE_ENDS = 4  # cells of a rule on each side of its text
+#: Colour names, not values: every terminal, dark or light, has a readable form of them.
 COLOURS = {
     Role.SYSTEM: "bold magenta",
     Role.USER: "bold yellow",
@@ -64,7 +68,7 @@ BOUNDARY_COLOUR = "green"
 
 @dataclass(frozen=True, slots=True)
 class Transcript:
-    """The part of a session that is shown: its last rows, its points and whether each stands, its pins."""
+    """The part of a session that is shown: its last rows, its points and whether each is in force, its pins."""
 
     thread: Thread
     rows: tuple[Row, ...]
@@ -74,14 +78,29 @@ class Transcript:
     before: int | None = None
 
 
-@click.command("show")
+@click.command(
+    "show",
+    cls=ExampleCommand,
+    examples=(
+        "everlong sessions show harbour",
+        "everlong sessions show harbour --last 0 --full",
+    ),
+)
 @click.argument("session", metavar="ID")
-@click.option("--last", default=SHOWN, type=click.IntRange(min=0), help=f"The last so many messages, 0: all ({SHOWN}).")
-@click.option("--before", metavar="POINT", help="As it was before this compaction: the number or id of a point.")
-@click.option("--full", is_flag=True, help="Do not shorten long texts.")
+@click.option(
+    "--last",
+    default=SHOWN,
+    type=click.IntRange(min=0),
+    metavar="N",
+    help=f"Show the last N messages; 0 shows all (default: {SHOWN}).",
+)
+@click.option(
+    "--before", metavar="POINT", help="Show the session as it was before this compaction point (its number or id)."
+)
+@click.option("--full", is_flag=True, help="Show long messages in full.")
 @session_command
 def show_command(options: SessionOptions, session: str, last: int, before: str | None, full: bool) -> None:
-    """Show a session: every message is there, whatever was compacted. ID may be the beginning of an id."""
+    """Show every message of the session ID, compacted ones too. The beginning of an id is enough."""
     with session_store(options.url) as store:
         thread = find_thread(store, session)
         stop = None if before is None else _point(store, thread, before)
@@ -98,7 +117,8 @@ def _point(store: Threads, thread: Thread, name: str) -> int:
     if not isinstance(row.entry, Point):
         points = ", ".join(str(point.order) for point, _ in store.points(thread.id))
         raise InputError(
-            f"row {name} is not a compaction; " + (f"there are points {points}" if points else "there is none")
+            f"row {name} is not a compaction point; "
+            + (f"this session has points {points}" if points else "this session has none")
         )
     return row.order
 
@@ -140,12 +160,19 @@ def _row_json(row: Row, standing: Container[int]) -> dict[str, object]:
             return fields | {"kind": "message", "text": message.text, "message": json.loads(encode(message))}
         case Point() as point:
             summary = {"summary": [json.loads(encode(one)) for one in point.summary], "stands": row.order in standing}
-            figures = {"tokens_before": point.tokens_before, "tokens_after": point.tokens_after}
+            messages = None if point.figures is None else point.figures.messages
+            figures = {"messages": messages, "tokens_before": point.sizes[0], "tokens_after": point.sizes[1]}
             return fields | {"kind": "point", "boundary": point.boundary, "reason": point.reason} | summary | figures
         case Withdrawal(withdrawn):
             return fields | {"kind": "withdrawal", "point": withdrawn}
         case Recalled(before, message):
             return fields | {"kind": "recalled", "before": before, "message": json.loads(encode(message))}
+        case Removal(orders):
+            return fields | {"kind": "removal", "removed": list(orders)}
+        case Restoration(removal):
+            return fields | {"kind": "restoration", "removal": removal}
+        case Gone():
+            return fields | {"kind": "gone"}
         case _:
             assert_never(row.entry)
 
@@ -160,14 +187,14 @@ class _Pen:
     full: bool
 
     def line(self, text: str, style: str = "", indent: int = 0) -> None:
-        """Print foreign text, which is never read as markup."""
+        """Print foreign text as plain text, without markup."""
         from rich.padding import Padding  # noqa: PLC0415 - only where it is seen
         from rich.text import Text as RichText  # noqa: PLC0415
 
         self.out.print(Padding(RichText(text, style=style), (0, 0, 0, indent), expand=False))
 
     def long(self, text: str, style: str = "") -> None:
-        """Print a text, shortened unless all of it is wanted."""
+        """Print a text, shortened unless it is wanted in full."""
         whole = clean(text).strip("\n")
         kept = whole if self.full else "\n".join(whole[:MOST_CHARACTERS].split("\n")[:MOST_LINES])
         kept = kept.rstrip()
@@ -177,14 +204,14 @@ class _Pen:
             self.line(self.say.many("cut", len(whole) - len(kept)), "dim italic", INDENT)
 
     def rule(self, text: str, style: str) -> None:
-        """Print a line across the terminal with words in it."""
+        """Print a line across the terminal with a text in it."""
         from rich.rule import Rule  # noqa: PLC0415
         from rich.text import Text as RichText  # noqa: PLC0415
 
         self.out.print(Rule(RichText(text, style=style), style=style, align="left"))
 
     def boundary(self, facts: Sequence[str], style: str) -> None:
-        """Print a line across the terminal with facts in it; those that do not fit stand below it."""
+        """Print a line across the terminal with facts in it; facts that do not fit are printed below."""
         from rich.cells import cell_len  # noqa: PLC0415
 
         inside = len(facts)
@@ -196,7 +223,7 @@ class _Pen:
 
 
 def draw_session(transcript: Transcript, out: "Console", say: Words, *, full: bool = False) -> None:
-    """Print a session. A compaction stands where it takes effect, not where it was appended."""
+    """Print a session. A compaction is shown where it takes effect, not where it was appended."""
     pen = _Pen(out, say, full)
     _draw_head(pen, transcript)
     newest = max((row.order for row, stands in transcript.points if stands), default=None)
@@ -244,10 +271,13 @@ def _draw_point(pen: _Pen, row: Row, *, stands: bool, newest: int | None) -> Non
         return
     state = "boundary_withdrawn" if not stands else "boundary_stands" if row.order == newest else "boundary_older"
     facts = [say("boundary", at=str(row.order)), say(state)]
-    if point.tokens_before and point.tokens_after:
-        facts.append(say("tokens", before=amount(point.tokens_before), after=amount(point.tokens_after)))
-    elif point.tokens_before:
-        facts.append(say("tokens_covered", n=amount(point.tokens_before)))
+    before, after = point.sizes
+    if point.figures is not None:
+        facts.append(say.many("messages", point.figures.messages))
+    if before and after:
+        facts.append(say("tokens", before=amount(before), after=amount(after)))
+    elif before:
+        facts.append(say("tokens_covered", n=amount(before)))
     facts.append(one_line(point.reason))
     pen.boundary(list(filter(None, facts)), BOUNDARY_COLOUR if stands else "dim")
     if row.order == newest or pen.full:
@@ -268,7 +298,7 @@ def _draw_row(pen: _Pen, row: Row, *, pinned: bool) -> None:
             for part in message.parts:
                 _draw_part(pen, part, "dim")
         case _:
-            return  # points stand where they take effect; a withdrawal shows on its point
+            return  # points are shown where they take effect, and a withdrawal is shown on its point
 
 
 def _draw_message(pen: _Pen, row: Row, message: Message, *, pinned: bool) -> None:

@@ -1,1 +1,1 @@
-"""What every command shares: console and tables, harmless text, output streams, input and output files."""
+"""What every command shares: console and tables, safe text, output streams, input and output files."""

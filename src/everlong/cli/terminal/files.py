@@ -1,6 +1,6 @@
 """The files of a command: what FILE names, and where the output goes. `-` is standard input or output.
 
-A file may hold many conversations; one of them is picked by its number or its id.
+A file may contain many conversations; one of them is picked by its number or id.
 """
 
 import os
@@ -52,7 +52,7 @@ def source_bytes(path: str | None, *, sample: bool = False) -> bytes:
         return read_input(Path(path))
     data = sys.stdin.buffer.read(LARGEST_INPUT + 1)
     if len(data) > LARGEST_INPUT:
-        raise InputError(f"standard input: larger than {LARGEST_INPUT // 1_000_000:,} MB; split it")
+        raise InputError(f"standard input is larger than {LARGEST_INPUT // 1_000_000:,} MB: split it")
     return data
 
 
@@ -62,7 +62,7 @@ def sample_document() -> Document:
 
 
 def read_picked(path: str | None, *, sample: bool = False, pick: str = "1") -> Picked:
-    """Return the conversation in FILE that was picked; what could not be read is told on standard error."""
+    """Return the picked conversation in FILE; what could not be read is reported on standard error."""
     name = "the sample" if sample else "standard input" if path == STANDARD else str(path)
     picked = pick_document(source_bytes(path, sample=sample), pick, name)
     print_warnings(picked.document)
@@ -92,7 +92,7 @@ def _id_of(document: Document) -> str:
 
 
 def _with_id(pick: str, ids: Sequence[str], name: str) -> int:
-    """Return the number of the only conversation whose id is this one, or begins with it. Raises InputError."""
+    """Return the number of the only conversation with this id, or whose id begins with it. Raises InputError."""
     whole = [at for at, each in enumerate(ids, start=1) if each == pick]
     found = whole or [at for at, each in enumerate(ids, start=1) if pick and each.startswith(pick)]
     if len(found) == 1:
@@ -100,7 +100,7 @@ def _with_id(pick: str, ids: Sequence[str], name: str) -> int:
     named = [each for each in ids if each]
     if found:
         few = ", ".join(f"{at} ({ids[at - 1]})" for at in found[:FEW]) + (" …" if len(found) > FEW else "")
-        raise InputError(f"{name}: {pick!r} may be any of {len(found)} conversations: {few}")
+        raise InputError(f"{name}: {pick!r} matches {len(found)} conversations: {few}; give more of the id")
     few = f" ({', '.join(named[:FEW])}{' …' if len(named) > FEW else ''})" if named else ""
     raise InputError(f"{name}: no conversation {pick!r}: the file holds {len(ids)}{few}{did_you_mean(pick, named)}")
 
@@ -114,13 +114,13 @@ def print_warnings(document: Document) -> None:
 def check_output(path: str) -> None:
     """Raise InputError if no file can be written there: before hours of work, not after."""
     if path != STANDARD and Path(path).is_dir():
-        raise InputError(f"{path}: a folder, not a file")
+        raise InputError(f"{path} is a folder, not a file")
     if not Path(path).parent.is_dir():
         raise InputError(f"{path}: no such folder")
 
 
 def write_output(data: bytes, path: str) -> None:
-    """Write to a file that its owner alone can read, or to standard output. Raises InputError."""
+    """Write to a file that only its owner can read, or to standard output. Raises InputError."""
     if path == STANDARD:
         click.echo(data, nl=False)
         return

@@ -1,5 +1,6 @@
-"""Options that several commands take, and how the old spelling of an option goes on working unseen."""
+"""Options that several commands share, and options that still accept old spellings."""
 
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
@@ -7,18 +8,29 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-__all__ = ["LateChoice", "WithOldSpelling", "model_option", "pick_option", "preset_option", "sample_option"]
+from everlong.core import token_count
+
+__all__ = [
+    "LateChoice",
+    "TokenCount",
+    "TokenCounts",
+    "WithOldSpelling",
+    "model_option",
+    "pick_option",
+    "preset_option",
+    "sample_option",
+]
 
 
 class WithOldSpelling(click.Option):
-    """An option that also takes `old` spellings, which no help shows."""
+    """An option that also accepts `old` spellings, which the help does not show."""
 
     def __init__(self, declarations: list[str], *, old: tuple[str, ...] = (), **settings: Any) -> None:
         super().__init__([*declarations, *old], **settings)
         self.old = old
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Return the line of the help with the current spellings alone."""
+        """Return the line of the help with only the current spellings."""
         every = self.opts
         self.opts = [name for name in every if name not in self.old]
         try:
@@ -27,7 +39,7 @@ class WithOldSpelling(click.Option):
             self.opts = every
 
 
-#: -m is the message of `everlong chat`; for the model it is an old spelling.
+#: -m is the message in `everlong chat`; for the model it is an old spelling.
 model_option = click.option(
     "--model",
     "model",
@@ -35,16 +47,19 @@ model_option = click.option(
     old=("-m",),
     default="",
     metavar="NAME",
-    help="Count for this model (default: the one named in FILE).",
+    help="Count tokens as this model does (default: the model named in FILE).",
 )
-sample_option = click.option("--sample", is_flag=True, help="Use the sample conversation that ships with everlong.")
+sample_option = click.option("--sample", is_flag=True, help="Use the built-in sample conversation instead of FILE.")
 pick_option = click.option(
-    "--pick", default="1", metavar="N|ID", help="Which conversation, if FILE holds several: its number or its id."
+    "--pick",
+    default="1",
+    metavar="N|ID",
+    help="Which conversation to use if FILE holds several: its number or its id (default: 1).",
 )
 
 
 class LateChoice(click.ParamType[str]):
-    """A choice among names that are read where they stand when they are needed: most runs do not load their package."""
+    """A choice among names that are read only when needed, because most runs do not load their package."""
 
     def __init__(self, name: str, place: str) -> None:
         self.name = name
@@ -52,14 +67,14 @@ class LateChoice(click.ParamType[str]):
 
     @property
     def choice(self) -> click.Choice[str]:
-        """The choice, with the names that there are."""
+        """The choice among the current names."""
         module, _, attribute = self.place.partition(":")
         names = getattr(import_module(module), attribute)
         return click.Choice(names if isinstance(names, tuple) else sorted(names))
 
     @property
     def choices(self) -> Sequence[str]:
-        """The names, for those who suggest one."""
+        """The names, for suggestions."""
         return self.choice.choices
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
@@ -67,16 +82,48 @@ class LateChoice(click.ParamType[str]):
         return self.choice.get_metavar(param, ctx)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the name; raise a usage error that lists the names if there is none such."""
+        """Return the name; raise a usage error that lists the names if it is unknown."""
         return self.choice.convert(value, param, ctx)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        """Return the names that begin so."""
+        """Return the names that begin with this text."""
         return self.choice.shell_complete(ctx, param, incomplete)
+
+
+class TokenCount(click.IntRange):
+    """A number of tokens: 200000, 200_000, 200,000, 200k or 0.2M."""
+
+    name = "tokens"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the number; raise a usage error if the text is not one or the number is too small."""
+        count = token_count(value) if isinstance(value, str) else value
+        if count is None:
+            self.fail(f"{value!r} is not a number of tokens; write it as 200000, 200k or 1.5M.", param, ctx)
+        return super().convert(count, param, ctx)
+
+
+class TokenCounts(click.ParamType[tuple[int, ...]]):
+    """Numbers of tokens separated by commas, each once, the smallest first. Example: "16k,8000" -> (8000, 16000)"""
+
+    name = "tokens"
+
+    def __init__(self, *, min: int) -> None:
+        self.count = TokenCount(min=min)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the numbers; raise a usage error for one that is not valid. "64,000" is one number, "500,800" two."""
+        if not isinstance(value, str):
+            return value
+        pieces = re.sub(r"(?<=[0-9]),(?=0[0-9]{2}(?![0-9]))", "_", value).split(",")
+        counts = {self.count.convert(piece, param, ctx) for piece in pieces if piece.strip()}
+        if not counts:
+            self.fail("give numbers of tokens separated by commas, such as 64k,200k.", param, ctx)
+        return tuple(sorted(counts))
 
 
 preset_option = click.option(
     "--preset",
     type=LateChoice("NAME", "everlong.compress:PRESET_NAMES"),
-    help="How to choose what stays.",
+    help="The preset that decides what to keep (default: auto).",
 )

@@ -17,14 +17,17 @@ SHORTEST_TITLE = 16
 
 
 def console(*, stderr: bool = False) -> "Console":
-    """Return a console on standard output or error; it has colours only on a terminal."""
+    """Return a console on standard output or error; it has colours only on a terminal.
+
+    Texts are printed unchanged: with rich's markup, "everlong[server]" would lose its brackets.
+    """
     from rich.console import Console  # noqa: PLC0415 - 30 ms that `--json` and errors do not need
 
-    return Console(highlight=False, soft_wrap=False, stderr=stderr)
+    return Console(highlight=False, markup=False, soft_wrap=False, stderr=stderr)
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> "Table":
-    """Return a plain table: the first column left, figures right."""
+    """Return a plain table: the first column left-aligned, figures right-aligned."""
     from rich import box  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
@@ -39,10 +42,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> "Table":
 def print_listing(
     out: "Console", head: Sequence[str], rows: Sequence[Sequence["Text"]], *, title: int, left: int = 0
 ) -> None:
-    """Print a table whose last column are ids, whole, so that they can be copied; only titles are shortened.
+    """Print a table whose last column has ids, complete, so that they can be copied; only titles are shortened.
 
-    `title` is the column of the titles; of those between it and the ids the last `left` are left-aligned, the others
-    are figures. Where a terminal is too narrow for that, each id has a line of its own.
+    `title` is the column of titles. Of the columns between it and the ids, the last `left` are left-aligned and the
+    others are figures. If a terminal is too narrow, each id is on a separate line.
     """
     from rich import box  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -83,7 +86,7 @@ def amount(number: int) -> str:
 
 
 def thousands(tokens: int) -> str:
-    """Return a round figure in short. Example: 12_000 -> 12k, 1_500_000 -> 1.5M"""
+    """Return a short form of a round figure. Example: 12_000 -> 12k, 1_500_000 -> 1.5M"""
     for size, unit in ((1_000_000, "M"), (1_000, "k")):
         if tokens >= size:
             return f"{tokens / size:.1f}".removesuffix(".0") + unit if tokens < 10 * size else f"{tokens // size}{unit}"
@@ -91,7 +94,7 @@ def thousands(tokens: int) -> str:
 
 
 def percent(part: int, whole: int) -> str:
-    """Return a share as a percentage; "–" of nothing."""
+    """Return a share as a percentage; "–" if the whole is 0."""
     return f"{100 * part / whole:.1f} %" if whole else "–"
 
 
@@ -103,9 +106,9 @@ def bar(part: int, whole: int, width: int) -> str:
 
 @contextmanager
 def progress(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a bar on standard error while work goes on, if a person looks; call the result with how much more is done.
+    """Show a bar on standard error during work, if a person watches; call the result with the progress made.
 
-    Without a total the bar only shows that something goes on.
+    Without a total, the bar only shows that work is in progress.
     """
     out = console(stderr=True)
     if not out.is_terminal:

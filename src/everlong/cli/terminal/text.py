@@ -1,7 +1,7 @@
 """Foreign text made safe to show: nothing in it can control a terminal or reverse a line.
 
-Words stay as they are. Colour codes, control characters and marks that change the writing direction are removed;
-halves of surrogate pairs, which no output can encode, become the replacement character.
+Words stay unchanged. Colour codes, control characters and marks that change the writing direction are removed; lone
+surrogates, which no output can encode, become the replacement character.
 """
 
 import re
@@ -15,7 +15,7 @@ UNWRITABLE = re.compile(r"[\ud800-\udfff\ufffe\uffff]")
 
 
 def clean(text: str) -> str:
-    """Return the text with its line ends and tabs, and without anything else that acts.
+    """Return the text with its line ends and tabs, but without any other control characters.
 
     Example: "\\x1b[31mred\\x1b[0m\\r\\nx" -> "red\\nx"
     """

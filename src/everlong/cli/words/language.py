@@ -7,7 +7,24 @@ from typing import Literal, TypeAlias
 __all__ = ["Language", "Section"]
 
 Section: TypeAlias = Literal[
-    "general", "count", "inspect", "chat", "sessions", "demo", "survival", "continuity", "secrets", "replay", "wrap"
+    "general",
+    "program",
+    "count",
+    "inspect",
+    "chat",
+    "sessions",
+    "demo",
+    "survival",
+    "continuity",
+    "resume",
+    "secrets",
+    "capacity",
+    "replay",
+    "datasets",
+    "worker",
+    "wrap",
+    "keys",
+    "migrate",
 ]
 
 

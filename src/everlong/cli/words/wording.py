@@ -13,7 +13,7 @@ from everlong.cli.words.chinese import CHINESE
 from everlong.cli.words.english import ENGLISH
 from everlong.cli.words.language import Language, Section
 
-__all__ = ["LANGUAGES", "Words", "language_from", "language_option"]
+__all__ = ["LANGUAGES", "Words", "language_from", "language_of", "language_option"]
 
 #: The first is for people whose locale names none of them.
 LANGUAGES: tuple[Language, ...] = (ENGLISH, CHINESE)
@@ -43,7 +43,7 @@ class Words:
             return percent(low, whole)
         return self("range", low=percent(low, whole), high=percent(high, whole))
 
-    def tell_several(self, number: int, of: int) -> None:
+    def report_picked(self, number: int, of: int) -> None:
         """Say on standard error which conversation of a file this is, if there are several."""
         if of > 1:
             click.echo(self("several", n=amount(of), at=str(number)), err=True)
@@ -93,9 +93,15 @@ def language_from(environment: Mapping[str, str]) -> Language:
     return next(named, LANGUAGES[0])
 
 
-def _chosen(_: click.Context, __: click.Parameter, code: str | None) -> Language:
+def language_of(ctx: click.Context) -> Language:
+    """Return the language that `everlong --lang` named before the command, else that of the locale."""
+    named = ctx.meta.get(Language.__name__)
+    return named if isinstance(named, Language) else language_from(os.environ)
+
+
+def _chosen(ctx: click.Context, _: click.Parameter, code: str | None) -> Language:
     named = (language for language in LANGUAGES if language.code == code)
-    return next(named, None) or language_from(os.environ)
+    return next(named, None) or language_of(ctx)
 
 
 #: The option `--lang`; the command gets a `Language`.
@@ -104,5 +110,5 @@ language_option = click.option(
     "language",
     type=click.Choice([language.code for language in LANGUAGES]),
     callback=_chosen,
-    help="Language of the words (default: the locale's).",
+    help="Language of the output (default: your locale's).",
 )

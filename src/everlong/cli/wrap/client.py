@@ -1,4 +1,4 @@
-"""What a client is to `everlong wrap`: how it is found, what it is told for one run, and what it does by itself."""
+"""What `everlong wrap` knows of a client: how it is found, what it gets for one run, and what it does by itself."""
 
 import json
 import shlex
@@ -24,17 +24,17 @@ __all__ = [
     "merged",
 ]
 
-#: A key for servers that ask for none, where a client does not start without one.
+#: A key for servers that need none, if a client does not start without one.
 PLACEHOLDER = "everlong"
-#: Tokens that no conversation reaches: limits of clients that are to leave the window to the gateway.
+#: Tokens that no conversation reaches: a limit for clients that should leave the window to the gateway.
 NO_LIMIT = 100_000_000
-#: A key goes with each request; a login's token does so too; or the login goes to an address that nobody can change.
+#: A key or a login's token goes with each request, or the login goes to an address that cannot be changed.
 LoginKind: TypeAlias = Literal["key", "token", "elsewhere", "none"]
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that the user has set for a client: its address with the version, and what it is asked for there."""
+    """A server that the user has set for a client: its address with the version, its formats and its models."""
 
     url: str
     formats: tuple[str, ...]
@@ -43,7 +43,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """A variable that holds the address of a server, and what a client puts between that address and its paths."""
+    """A variable for the address of a server, and what a client puts between that address and its paths."""
 
     variable: str
     formats: tuple[str, ...]
@@ -63,7 +63,7 @@ class Base:
 
 OLLAMA_PORT = 11434
 OPENAI = ("openai-chat", "openai-responses")
-#: The variables that clients and SDKs read, in the order in which they count.
+#: The variables that clients and SDKs read, in order of precedence.
 BASES = (
     Base("OPENAI_BASE_URL", OPENAI),
     Base("OPENAI_API_BASE", OPENAI),
@@ -75,7 +75,10 @@ BASES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """How a client proves who its user is: a key in a `variable`, or a login of its own. `remedy` is what to do."""
+    """How a client authenticates its user: with a key in a `variable`, or with its own login.
+
+    `remedy` is what to do.
+    """
 
     kind: LoginKind = "none"
     name: str = ""
@@ -87,9 +90,9 @@ NO_LOGIN = Login()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What is known when a client is started. `folder` is for this run alone.
+    """What is known when a client is started. `folder` is for this run only.
 
-    `models` are what the server of `--upstream` lists; None as long as it was not asked.
+    `models` are those that the server of `--upstream` lists; None if it was not asked.
     """
 
     environment: Mapping[str, str]
@@ -110,7 +113,7 @@ class Situation:
         return next((name for name in variables if self.environment.get(name, "").strip()), "")
 
     def option(self, *names: str) -> str:
-        """Return the value of an option among the arguments. Example: -m gpt-5, or --model=gpt-5 -> gpt-5"""
+        """Return the value of an option in the arguments. Example: -m gpt-5, or --model=gpt-5 -> gpt-5"""
         for at, argument in enumerate(self.arguments):
             name, equals, value = argument.partition("=")
             if name in names:
@@ -118,7 +121,7 @@ class Situation:
         return ""
 
     def read(self, *places: Path) -> dict[str, Any]:
-        """Return the first of these JSON files that can be read; comments in it are left out. {} if there is none."""
+        """Return the first of these JSON files that can be read; comments are removed. {} if there is none."""
         for place in places:
             try:
                 found = json.loads(_without_comments(place.read_text(encoding="utf-8")))
@@ -130,7 +133,7 @@ class Situation:
 
 
 def _without_comments(text: str) -> str:
-    """Return JSON without the comments and last commas that people write into settings."""
+    """Return JSON without comments and trailing commas, which people write into settings."""
     kept, at, quoted = [], 0, False
     while at < len(text):
         letter, pair = text[at], text[at : at + 2]
@@ -156,10 +159,10 @@ def _without_comments(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlay:
-    """A folder of the user's as one run sees it: the same files, and one file that is the run's own.
+    """A user's folder as one run sees it: the same files, except one that belongs to the run.
 
-    `source` is the user's folder and `place` where the run's stands, below its own folder; `set_here` is what the run's
-    file sets above the user's, for people who do it by hand.
+    `source` is the user's folder, and `place` the path of the run's version below the run's folder. `set_here` is what
+    the run's file sets in addition to the user's, for people who do it by hand.
     """
 
     source: Path
@@ -169,7 +172,7 @@ class Overlay:
     set_here: str
 
     def lay(self, folder: Path) -> None:
-        """Make the folder of the run: links to all that the user has, and the one file."""
+        """Create the run's folder: links to everything that the user has, and the one file."""
         made = folder / self.place
         made.mkdir(parents=True, mode=0o700)
         for entry in self.source.iterdir() if self.source.is_dir() else ():
@@ -178,7 +181,7 @@ class Overlay:
         _write_own(made / self.file, self.text)
 
     def collect(self, folder: Path) -> None:
-        """Keep what the client itself has written new: it goes where it would have gone."""
+        """Move new files of the client to the user's folder, where it would have written them."""
         made = folder / self.place
         for entry in made.iterdir():
             if entry.name != self.file and not entry.is_symlink():
@@ -189,16 +192,16 @@ class Overlay:
 
 
 def _write_own(path: Path, text: str) -> None:
-    """Write a file for this user alone."""
+    """Write a file that only this user can read."""
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8")
 
 
 @dataclass(slots=True, kw_only=True)
 class Launch:
-    """What one run of a client gets: variables, arguments, files of its own, and folders that are laid over the user's.
+    """What one run of a client gets: variables, arguments, files, and folders that replace the user's.
 
-    `refused` says in one line why the client cannot be behind the gateway as it is set up.
+    `refused` says in one line why the client cannot run behind the gateway with its current setup.
     """
 
     variables: dict[str, str] = field(default_factory=dict)
@@ -208,7 +211,7 @@ class Launch:
     refused: str = ""
 
     def write(self, folder: Path) -> None:
-        """Write the files of the run, for this user alone."""
+        """Write the files of the run, readable only for this user."""
         for name, text in self.files.items():
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -217,12 +220,12 @@ class Launch:
             overlay.lay(folder)
 
     def collect(self, folder: Path) -> None:
-        """Keep what the client has written where the user's own folder would have been."""
+        """Keep what the client has written in place of the user's own folders."""
         for overlay in self.overlays:
             overlay.collect(folder)
 
     def shown(self, program: Sequence[str], folder: Path) -> list[str]:
-        """Return the lines by which a person does the same in a shell."""
+        """Return the lines with which a person does the same in a shell."""
         lines = []
         if self.files:
             lines.append(f"mkdir -p {shlex.quote(str(folder))}")
@@ -243,9 +246,9 @@ class Launch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Client:
-    """One client. `prepare` says what a run gets; `own_servers` which servers the user's settings of it name.
+    """One client. `prepare` returns what a run gets, and `own_servers` the servers in the user's settings of it.
 
-    `login` says how its user is known to the provider. `listed` is whether it must be told which models there are.
+    `login` says how it authenticates its user. `listed` says whether it needs a list of models.
     """
 
     name: str
@@ -255,14 +258,14 @@ class Client:
     prepare: Callable[[Situation], Launch]
     aliases: tuple[str, ...] = ()
     bases: tuple[Base, ...] = BASES
-    #: Variables that hold a key it uses, the usual one first.
+    #: Variables for its keys, the usual one first.
     keys: tuple[str, ...] = ()
     own_servers: Callable[[Situation], tuple[Server, ...]] = lambda _: ()
     login: Callable[[Situation], Login] = lambda _: NO_LOGIN
-    #: The model of a run as far as that can be known before it; "" if only the client knows.
+    #: The model of a run, as far as it is known beforehand; "" if only the client knows.
     model: Callable[[Situation], str] = lambda _: ""
     listed: bool = False
-    #: Whether it shortens conversations by itself, if it is let.
+    #: Whether it shortens conversations by itself, unless that is switched off.
     compacts: bool = True
     #: The formats it speaks, if it has no variables for their addresses.
     speaks: tuple[str, ...] = ()
@@ -274,7 +277,7 @@ class Client:
         return self.speaks or tuple(dict.fromkeys(name for base in self.bases for name in base.formats))
 
     def found(self, path: str | None) -> str:
-        """Return where the program is on a PATH; "" if it is not there."""
+        """Return the path of the program on a PATH; "" if it is not installed."""
         return shutil.which(self.program, path=path) or ""
 
     def servers(self, situation: Situation) -> tuple[Server, ...]:
@@ -284,7 +287,7 @@ class Client:
         return (*self.own_servers(situation), *in_variables)
 
     def signed_in(self, situation: Situation) -> Login:
-        """Return how its user is known: by a login of its own, or by a key in a variable."""
+        """Return how its user is authenticated: by its own login, or by a key in a variable."""
         found = self.login(situation)
         if found.kind != "none":
             return found
@@ -293,7 +296,7 @@ class Client:
 
 
 def environment_of_run(environment: Mapping[str, str], launch: Launch) -> dict[str, str]:
-    """Return all variables of the client's process. What goes to this machine goes past proxies."""
+    """Return all variables of the client's process. Requests to this machine bypass proxies."""
     merged = {**environment, **launch.variables}
     if any(merged.get(name) or merged.get(name.lower()) for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")):
         for name in ("NO_PROXY", "no_proxy"):
@@ -303,7 +306,7 @@ def environment_of_run(environment: Mapping[str, str], launch: Launch) -> dict[s
 
 
 def merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Return both of two settings; where they disagree, what is above."""
+    """Return two settings merged; where they disagree, `above` wins."""
     both = {**below, **above}
     for name, value in above.items():
         found = below.get(name)

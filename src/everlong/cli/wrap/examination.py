@@ -1,6 +1,6 @@
-"""What `everlong doctor` finds out: what is installed, how the user is known, where requests go, and what is missing.
+"""What `everlong doctor` checks: what is installed, the user's login, where requests go, and what is missing.
 
-Nothing beyond this machine is asked unless the user wants it. A key is named by its variable and never shown.
+Nothing beyond this machine is contacted unless the user wants it. A key is named by its variable and never shown.
 """
 
 import subprocess
@@ -27,7 +27,7 @@ PATIENCE = 30  # seconds for a client to say its version
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was looked at: what it is, how it is, and what to do if it is not as it should be."""
+    """One check: what it is about, its result, and what to do if something is wrong."""
 
     what: str
     said: str
@@ -36,7 +36,7 @@ class Finding:
 
 @dataclass(slots=True, kw_only=True)
 class Examination:
-    """All that was found out for a client. `figures` is the same for programs."""
+    """All findings for a client. `figures` has the same for programs."""
 
     client: str
     findings: list[Finding] = field(default_factory=list)
@@ -48,13 +48,13 @@ class Examination:
         return [finding.remedy for finding in self.findings if finding.remedy]
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for programs."""
-        told = [asdict(finding) for finding in self.findings]
-        return {"client": self.client, **self.figures, "findings": told, "missing": self.missing}
+        """Return the examination for programs."""
+        findings = [asdict(finding) for finding in self.findings]
+        return {"client": self.client, **self.figures, "findings": findings, "missing": self.missing}
 
 
 def version_of(program: str, client: Client) -> str:
-    """Return the version that a program tells; "" if it tells none."""
+    """Return the version that a program reports; "" if it reports none."""
     try:
         done = subprocess.run(
             [program, *client.version],
@@ -72,7 +72,7 @@ def version_of(program: str, client: Client) -> str:
 
 
 def examine(client: Client, given: Situation, said: Wanted, say: Words, *, online: bool) -> Examination:
-    """Look at everything that a run of the client needs."""
+    """Check everything that a run of the client needs."""
     found = Examination(client=client.name)
     _look_at_program(found, client, given, say)
     _look_at_key(found, client, given, say)
@@ -143,21 +143,21 @@ def _look_at_gateway(found: Examination, wanted: Wanted, environment: Mapping[st
 
 
 def _look_at_upstreams(found: Examination, servers: Sequence[str], say: Words, *, online: bool) -> None:
-    """Look at the servers that the user has named or wants to be asked; only those on this machine without asking."""
-    told: list[dict[str, Any]] = []
+    """Check the servers that the user has named; without `online`, only those on this machine."""
+    upstreams: list[dict[str, Any]] = []
     for where in dict.fromkeys(servers):
         if not online and not is_loopback(urlsplit(where).hostname or ""):
-            told.append({"url": where, "answers": None})
+            upstreams.append({"url": where, "answers": None})
             found.findings.append(Finding(what=say("doctor_upstream"), said=say("upstream_unasked", where=where)))
             continue
         answers = reaches(where)
-        told.append({"url": where, "answers": answers})
+        upstreams.append({"url": where, "answers": answers})
         text = say("upstream_reached" if answers else "upstream_silent", where=where)
         remedy = "" if answers else say("upstream_remedy", where=where)
         found.findings.append(Finding(what=say("doctor_upstream"), said=text, remedy=remedy))
-    if not told:
+    if not upstreams:
         found.findings.append(Finding(what=say("doctor_upstream"), said=say("upstream_own")))
-    found.figures["upstreams"] = told
+    found.figures["upstreams"] = upstreams
 
 
 def _look_at_window(found: Examination, client: Client, given: Situation, say: Words) -> None:

@@ -1,4 +1,4 @@
-"""What a run came to: requests, tokens, compactions and dollars, by the gateway's own counters before and after."""
+"""The result of a run: requests, tokens, compactions and dollars, from the gateway's counters before and after."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,15 +15,17 @@ LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 #: Statuses from here on are errors.
 ERRORS = 400
 CENT = 0.01
+#: Compactions are frequent if there is one in this many requests, and if there are at least this many.
+OFTEN, FEW = 3, 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What a gateway has counted since it started; the difference of two is what came between them."""
+    """What a gateway has counted since it started; the difference of two is what happened between them."""
 
     requests: float = 0.0
     failed: float = 0.0
-    #: Requests that were passed on without being managed.
+    #: Requests that were forwarded without being managed.
     unmanaged: float = 0.0
     #: Prompt tokens as the client sent them, and as they were forwarded.
     asked: float = 0.0
@@ -31,7 +33,8 @@ class Figures:
     compactions: float = 0.0
     summaries: float = 0.0
     recovered: float = 0.0
-    #: Dollars: for the conversation, for summaries and titles, and what was not spent.
+    #: Dollars: for all calls, for summaries and titles among them, and the uncached price of the tokens that were not
+    #: sent.
     paid: float = 0.0
     paid_aside: float = 0.0
     saved: float = 0.0
@@ -42,13 +45,13 @@ class Figures:
         return Figures(**{name: max(0.0, value - earlier[name]) for name, value in asdict(self).items()})
 
     def as_json(self) -> dict[str, float]:
-        """Return it for programs: whole figures, and dollars."""
+        """Return the figures for programs: whole numbers, and dollars."""
         dollars = ("paid", "paid_aside", "saved")
         return {name: round(value, 6) if name in dollars else round(value) for name, value in asdict(self).items()}
 
 
 def figures_now(gateway: str) -> Figures | None:
-    """Return what a gateway has counted so far; None if it does not tell us."""
+    """Return what a gateway has counted so far; None if it does not say."""
     body = answer_of(f"{gateway}/metrics")
     if body is None:
         return None
@@ -90,7 +93,7 @@ def _counted(name: str, labels: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def closing_lines(came: Figures | None, say: Words, *, shared: bool) -> list[str]:
-    """Return what a person reads when the client has ended."""
+    """Return the lines that a person reads when the client has ended."""
     if came is None:
         return [say("closing_unknown")]
     if not came.requests:
@@ -109,12 +112,15 @@ def closing_lines(came: Figures | None, say: Words, *, shared: bool) -> list[str
         lines.append(say("closing_tokens", asked=amount(asked), sent=amount(sent), less=str(less)))
     if came.paid or came.saved:
         aside = say("closing_aside", dollars=_dollars(came.paid_aside)) if came.paid_aside else ""
-        lines.append(say("closing_paid", paid=_dollars(came.paid), aside=aside, saved=_dollars(came.saved)))
+        more = say("closing_more", saved=_dollars(came.saved)) if came.saved else ""
+        lines.append(say("closing_paid", paid=_dollars(came.paid), aside=aside, more=more))
     else:
         lines.append(say("closing_unpriced"))
+    if came.compactions >= FEW and came.compactions * OFTEN >= came.requests:
+        lines.append(say("closing_often"))
     return [*lines, *([say("closing_shared")] if shared else [])]
 
 
 def _dollars(sum_: float) -> str:
-    """Example: 1.236 -> $1.24, 0.0031 -> $0.0031"""
+    """Return an amount as text. Example: 1.236 -> $1.24, 0.0031 -> $0.0031"""
     return f"${sum_:,.2f}" if not sum_ or sum_ >= CENT else f"${sum_:.4f}"

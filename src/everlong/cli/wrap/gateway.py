@@ -1,7 +1,7 @@
-"""The gateway of a run: one that runs already, one that another run has started, or a new one.
+"""The gateway of a run: one that is already running, one that another run started, or a new one.
 
-A gateway that a run has started ends with the last run that uses it. Those of this user are listed in the folder of the
-user's state, one file for each set of settings; runs with the same settings share one.
+A gateway that a run started ends with the last run that uses it. This user's gateways are listed in the user's state
+folder, one file for each set of settings; runs with the same settings share one.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from uuid import uuid4
 from everlong import __version__
 from everlong.cli.wrap.lease import SHARING, Lease, alone_in
 from everlong.errors import EverlongError, InputError
-from everlong.extras import expect_extras
+from everlong.extras import expect_extras, lacking
 from everlong.folders import place
 from everlong.gateway import settings_here
 from everlong.llm import KNOWN
@@ -45,19 +45,19 @@ __all__ = [
 #: The variable that names a gateway to use.
 GATEWAY = "EVERLONG_GATEWAY"
 STARTING = 60.0  # seconds until a gateway must answer
-LOOKING = 0.05  # seconds between two looks at one that starts
+LOOKING = 0.05  # seconds between two checks of a starting gateway
 ANSWERING = 5.0  # seconds for one answer
 KEPT_LOGS = 20
 LISTENS = re.compile(r"listens at (http://\S+?)/v1")
-#: Addresses on this machine are reached past every proxy.
+#: Addresses on this machine are reached without a proxy.
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The settings of a gateway for a run; "" and None where nothing was said. `upstreams` are tables of them.
+    """The settings of a gateway for a run; "" and None mean not given. `upstreams` are tables of upstreams.
 
-    `plain` is whether a gateway that the user started otherwise would do as well.
+    `plain` says whether a gateway that the user started separately would work too.
     """
 
     upstream: str = ""
@@ -74,7 +74,7 @@ class Wanted:
         return [part for name, value in given.items() if value for part in (name, value)]
 
     def variables(self) -> dict[str, str]:
-        """Return the variables of `everlong serve` for what has no option. It is for this machine and has no keys."""
+        """Return the variables of `everlong serve` for settings without an option: this machine only, no keys."""
         given = {"EVERLONG_GATEWAY_KEYS": "[]"}
         if self.upstreams:
             given["EVERLONG_GATEWAY_UPSTREAMS"] = json.dumps(self.upstreams)
@@ -83,9 +83,13 @@ class Wanted:
         return given
 
     def check(self, environment: Mapping[str, str]) -> "Wanted":
-        """Return what is wanted where the user's own configuration names its upstreams. Raises InputError."""
+        """Return these settings, adapted if the user's own configuration names its upstreams. Raises InputError."""
         given = {"upstream": self.upstream, "preset": self.preset, "mode": self.mode, "store": self.store}
         said = {name: value for name, value in given.items() if value}
+        if self.upstream and not lacking("server"):
+            from everlong.gateway import expect_upstream  # noqa: PLC0415 - only with the packages of the gateway
+
+            expect_upstream(self.upstream, environment)
         config = settings_here(said, {**environment, **self.variables()})
         own = settings_here({}, environment)
         if self.plain and (config.upstream or own.upstreams):
@@ -93,7 +97,7 @@ class Wanted:
         return self
 
     def name(self, environment: Mapping[str, str]) -> str:
-        """Return the name that gateways of the same settings share; no setting can be read from it."""
+        """Return the name that gateways with the same settings share; it reveals no setting."""
         variables = {name: value for name, value in environment.items() if name.startswith("EVERLONG_")}
         file = Path("everlong.toml")
         key = environment.get(KNOWN[self.upstream][2], "") if self.upstream in KNOWN else ""
@@ -104,17 +108,17 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A gateway that answers at `address`. `log` is the file it writes to, if a run has started it."""
+    """A gateway that answers at `address`. `log` is its log file, if a run started it."""
 
     address: str
     log: str = ""
-    #: Whether this run has started it, and the name of its lease.
+    #: Whether this run started it, and its lease.
     started: bool = False
     lease: Lease | None = field(default=None, compare=False)
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:
-    """Return the folder in which gateways that were started by runs are listed."""
+    """Return the folder that lists the gateways that runs have started."""
     return place("state", "wrap", environment=environment)
 
 
@@ -122,7 +126,7 @@ def state_folder(environment: Mapping[str, str]) -> Path:
 
 
 def answer_of(url: str, headers: Mapping[str, str] | None = None) -> bytes | None:
-    """Return what a server on this machine or the user's own answers to a GET; None if it does not."""
+    """Return what a server on this machine, or the user's own server, answers to a GET; None if it does not answer."""
     try:
         with _direct.open(urllib.request.Request(url, headers=dict(headers or {})), timeout=ANSWERING) as answer:
             body: bytes = answer.read()
@@ -148,14 +152,16 @@ def health_of(address: str) -> str:
         found = json.loads(answer_of(f"{address}/health") or b"null")
     except ValueError:
         return ""
-    told = isinstance(found, dict) and found.get("status") == "ok" and "conversations" in found
-    return str(found.get("version", "")) if told else ""
+    healthy = isinstance(found, dict) and found.get("status") == "ok" and "conversations" in found
+    return str(found.get("version", "")) if healthy else ""
 
 
 def look_for(wanted: Wanted, environment: Mapping[str, str]) -> Running | None:
-    """Return a gateway that the user has named, or that runs at the usual port and would do. Raises InputError."""
+    """Return the gateway that the user named, or one at the usual port with suitable settings. Raises InputError."""
     named = environment.get(GATEWAY, "").strip().rstrip("/").removesuffix("/v1")
     if named:
+        if urlsplit(named).scheme not in ("http", "https"):
+            raise InputError(f"{GATEWAY} must be an address, such as http://127.0.0.1:8333")
         if not health_of(named):
             raise InputError(f"{GATEWAY}: no gateway answers at {_shown(named)}; start it, or unset the variable")
         return Running(address=named)
@@ -169,12 +175,13 @@ def look_for(wanted: Wanted, environment: Mapping[str, str]) -> Running | None:
 
 
 def _shown(address: str) -> str:
-    """The address without a name or password in it."""
-    return f"{urlsplit(address).scheme}://{urlsplit(address).hostname}"
+    """The address without a user name or password."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
 
 
 def _is_ours(port: int) -> bool:
-    """Whether this user listens at a port, where the system tells: whoever listens there is given keys."""
+    """Whether this user's process listens on a port, if the system shows that: the listener will receive keys."""
     try:
         lines = Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]
     except OSError:
@@ -191,7 +198,7 @@ def _is_ours(port: int) -> bool:
 
 @contextmanager
 def running_gateway(wanted: Wanted, environment: Mapping[str, str]) -> Iterator[Running]:
-    """Have a gateway inside: found, shared or started. Raises InputError, EverlongError if none can be had."""
+    """Provide a gateway while this is entered: found, shared or started. Raises InputError or EverlongError."""
     found = look_for(wanted, environment)
     if found is not None:
         yield found
@@ -212,10 +219,10 @@ def running_gateway(wanted: Wanted, environment: Mapping[str, str]) -> Iterator[
 
 
 def _join(record: Path) -> Running | None:
-    """Use the gateway that another run with the same settings has started, if it still answers."""
+    """Join the gateway that another run with the same settings started, if it still answers."""
     try:
-        told = json.loads(record.read_text(encoding="utf-8"))
-        address, log, lease = str(told["address"]), str(told["log"]), Lease(Path(told["lease"]))
+        fields = json.loads(record.read_text(encoding="utf-8"))
+        address, log, lease = str(fields["address"]), str(fields["log"]), Lease(Path(fields["lease"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
     if not lease.path.is_file() or not lease.lives() or not lease.take():
@@ -245,7 +252,7 @@ def _start(
             stdout=output,
             stderr=subprocess.STDOUT,
             env={**environment, **wanted.variables()},
-            start_new_session=True,  # what the terminal tells the client is not for the gateway
+            start_new_session=True,  # signals of the terminal are for the client, not for the gateway
         )
     address = ""
     try:
@@ -254,8 +261,8 @@ def _start(
         if not address:
             lease.release()
             process.terminate()
-    told = {"address": address, "log": str(log), "lease": str(lease.path), "pid": process.pid, "version": __version__}
-    _write(folder / f"{name}.json", json.dumps(told))
+    fields = {"address": address, "log": str(log), "lease": str(lease.path), "pid": process.pid, "version": __version__}
+    _write(folder / f"{name}.json", json.dumps(fields))
     return Running(address=address, log=str(log), started=True, lease=lease), process
 
 
@@ -270,13 +277,13 @@ def _ready(process: subprocess.Popen[bytes], log: Path) -> str:
             return found[1]
         if ended:
             said = [line.removeprefix("everlong: ") for line in text.splitlines() if line.strip()]
-            raise EverlongError(f"the gateway did not start: {said[-1] if said else 'it said nothing'} (log: {log})")
+            raise EverlongError(f"the gateway did not start: {said[-1] if said else 'it printed nothing'} (log: {log})")
         time.sleep(LOOKING)
     raise EverlongError(f"the gateway did not answer within {STARTING:.0f} s (log: {log})")
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file at once, for this user alone."""
+    """Write a file atomically, readable only for this user."""
     fresh = path.with_suffix(".new")
     fresh.touch(mode=0o600)
     fresh.write_text(text, encoding="utf-8")
@@ -284,7 +291,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _clean(folder: Path) -> None:
-    """Remove what gateways that are no more have left, and all but the newest logs."""
+    """Remove what gateways that have ended left behind, and all but the newest logs."""
     for path in folder.glob("*.used"):
         lease = Lease(path)
         if not lease.lives():
@@ -295,7 +302,7 @@ def _clean(folder: Path) -> None:
                 record.unlink()
     for left in folder.glob("run-*"):
         if not _is_running(left.name.split("-")[1]):
-            shutil.rmtree(left, ignore_errors=True)  # links in it are removed, not what they lead to
+            shutil.rmtree(left, ignore_errors=True)  # removes links, not their targets
     logs = sorted(folder.glob("*.log"), key=lambda path: path.stat().st_mtime, reverse=True)
     for old in logs[KEPT_LOGS:]:
         with suppress(OSError):
@@ -303,7 +310,7 @@ def _clean(folder: Path) -> None:
 
 
 def _is_running(process: str) -> bool:
-    """Whether a process of this number runs; where the system does not tell without harm, as if it did."""
+    """Whether a process with this number runs; True if the system cannot say."""
     if sys.platform == "win32" or not process.isdigit():
         return True
     try:

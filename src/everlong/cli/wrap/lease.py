@@ -1,7 +1,7 @@
-"""How a gateway knows that somebody uses it, and how somebody knows that a gateway lives: locks that the system holds.
+"""How a gateway knows that it is used, and how a run knows that a gateway is alive: by file locks.
 
-Every client's run holds a shared lock on one file, its gateway an exclusive one on another. The system lets go of the
-locks of a process that ends, however it ends; so nothing is left over by a crash, and nobody has to look every second.
+Every client's run holds a shared lock on one file, and its gateway an exclusive lock on another. The system releases
+the locks of a process that ends, however it ends; so a crash leaves nothing behind, and nobody has to poll.
 """
 
 import os
@@ -14,7 +14,7 @@ from threading import Thread
 
 __all__ = ["SHARING", "Lease", "alone_in", "end_this_process"]
 
-#: Whether the system has such locks; without them every run has a gateway of its own.
+#: Whether the system has such locks; without them, every run has its own gateway.
 SHARING = sys.platform != "win32"
 
 if sys.platform == "win32":
@@ -38,7 +38,7 @@ def _open(path: Path) -> int:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Be the only one who looks for a gateway or starts one."""
+    """Hold the folder's lock, so that only one run at a time looks for a gateway or starts one."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     fd = _open(folder / "lock")
     try:
@@ -57,28 +57,28 @@ class Lease:
         self._fd = -1
 
     def take(self) -> bool:
-        """Use the gateway from now on; False if it is about to end."""
+        """Start to use the gateway; return False if it is about to end."""
         fd = _open(self.path)
         if not _lock(fd, shared=True, wait=False):
             os.close(fd)
             return False
-        os.write(fd, b".")  # one a use: whoever shares a gateway can see that others came
+        os.write(fd, b".")  # one byte per use, so that a run can see whether others used the gateway too
         self._fd = fd
         return True
 
     @property
     def uses(self) -> int:
-        """How often it was taken so far."""
+        """How many times the gateway has been used."""
         return self.path.stat().st_size if self.path.is_file() else 0
 
     def release(self) -> None:
-        """Use it no longer."""
+        """Stop using the gateway."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     def lives(self) -> bool:
-        """Whether its gateway runs."""
+        """Return whether the gateway is running."""
         fd = _open(self._alive)
         try:
             return not _lock(fd, wait=False)
@@ -86,21 +86,21 @@ class Lease:
             os.close(fd)
 
     def forget(self) -> None:
-        """Remove the files of a gateway that is no more."""
+        """Remove the files of a gateway that has ended."""
         for path in (self.path, self._alive):
             with suppress(OSError):
                 path.unlink()
 
     def keep(self, end: Callable[[], None]) -> None:
-        """Be the gateway: alive until this process ends. `end` is called when the last user is gone."""
+        """Mark this process as the gateway until it ends. `end` is called when the last user is gone."""
         _lock(_open(self._alive))
         Thread(target=self._wait, args=(end,), name="lease", daemon=True).start()
 
     def _wait(self, end: Callable[[], None]) -> None:
-        _lock(_open(self.path))  # held until this process ends: nobody can use it any more
+        _lock(_open(self.path))  # held until this process ends, so that nobody can start to use it
         end()
 
 
 def end_this_process() -> None:
-    """End the server of this process in order, as a signal from outside would."""
+    """End the server of this process in an orderly way, as a signal from outside would."""
     os.kill(os.getpid(), signal.SIGTERM)

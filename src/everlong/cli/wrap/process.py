@@ -1,4 +1,4 @@
-"""The client's process: it has the terminal, its signals and its exit code are as they would be without us."""
+"""The client's process: it has the terminal, and its signals and exit code are as they would be without us."""
 
 import os
 import signal
@@ -13,16 +13,16 @@ from everlong.errors import InputError
 __all__ = ["end_like", "run_client"]
 
 NOT_FOUND, NOT_STARTED = 127, 126
-#: Signals that others send to us alone, and that the client is to hear.
+#: Signals that others send only to us; they are forwarded to the client.
 HANDED_ON = tuple(number for number in ("SIGTERM", "SIGHUP", "SIGUSR1", "SIGUSR2") if hasattr(signal, number))
-#: Signals of the terminal, which the client gets by itself.
+#: Signals of the terminal, which the client gets directly.
 OF_TERMINAL = tuple(number for number in ("SIGINT", "SIGQUIT", "SIGTSTP") if hasattr(signal, number))
-#: A client that one of these has ended: we end by the same, so that a shell or a script sees what it would see.
+#: If one of these ended the client, we end with the same signal, so that a shell or a script sees what it expects.
 ENDED_BY = tuple(number for number in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT") if hasattr(signal, number))
 
 
 def run_client(command: Sequence[str], environment: Mapping[str, str]) -> int:
-    """Run the client until it ends; return its exit code, or the number of the signal that ended it, negative."""
+    """Run the client until it ends; return its exit code, or the negative number of the signal that ended it."""
     with _signals() as listeners:
         try:
             process = subprocess.Popen(list(command), env=dict(environment))
@@ -33,7 +33,7 @@ def run_client(command: Sequence[str], environment: Mapping[str, str]) -> int:
 
 
 def _wait(process: subprocess.Popen[bytes]) -> int:
-    """Wait for the end. A client that stops itself (Ctrl-Z) stops us too, so that the shell is there again."""
+    """Wait for the end. If the client stops (Ctrl-Z), we stop too, so that the shell is back."""
     if sys.platform == "win32":
         return process.wait()
     while True:
@@ -51,7 +51,7 @@ def _wait(process: subprocess.Popen[bytes]) -> int:
 
 @contextmanager
 def _signals() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Hand signals on to the processes in the list; those of the terminal only if it did not reach them."""
+    """Forward signals to the processes in the list; signals of the terminal only if it did not send them there."""
     listeners: list[subprocess.Popen[bytes]] = []
 
     def hand_on(number: int, _: FrameType | None) -> None:
@@ -59,11 +59,11 @@ def _signals() -> Iterator[list[subprocess.Popen[bytes]]]:
             if process.returncode is None:
                 process.send_signal(number)
 
-    def hand_on_unless_heard(number: int, frame: FrameType | None) -> None:
+    def hand_on_in_background(number: int, frame: FrameType | None) -> None:
         if not _in_foreground():
             hand_on(number, frame)
 
-    handlers = dict.fromkeys(HANDED_ON, hand_on) | dict.fromkeys(OF_TERMINAL, hand_on_unless_heard)
+    handlers = dict.fromkeys(HANDED_ON, hand_on) | dict.fromkeys(OF_TERMINAL, hand_on_in_background)
     kept = {name: signal.signal(signal.Signals[name], handler) for name, handler in handlers.items()}
     try:
         yield listeners
@@ -73,7 +73,7 @@ def _signals() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 def _in_foreground() -> bool:
-    """Whether the terminal's keys reach our group of processes, the client among them."""
+    """Whether the terminal's keys reach our process group, which includes the client."""
     if sys.platform == "win32":
         return True
     try:
@@ -89,7 +89,7 @@ def _in_foreground() -> bool:
 
 
 def end_like(code: int) -> None:
-    """End this process as the client ended: with its exit code, or by the signal that ended it."""
+    """End this process like the client: with its exit code, or with the signal that ended it."""
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     if code < 0:

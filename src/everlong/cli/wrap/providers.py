@@ -1,7 +1,7 @@
-"""Agents that ask many providers (opencode, pi, OpenClaw): which of them are asked at the gateway, and under what name.
+"""Agents with many providers (opencode, pi, OpenClaw): which providers go through the gateway, and under what name.
 
-A provider of the user's is known by its key, its login or its row in the client's settings. Those whose models cannot
-be told from another provider's by their names, OpenRouter among them, are asked at their own addresses.
+A provider of the user is recognised by its key, its login or its row in the client's settings. Providers whose models
+cannot be distinguished from another provider's by name, such as OpenRouter, are called at their own addresses.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -25,15 +25,15 @@ __all__ = [
     "versioned_address",
 ]
 
-#: The name of the provider that stands for `--upstream`.
+#: The name of the provider for `--upstream`.
 OWN_NAME = "everlong"
 KEY = "OPENAI_API_KEY"
-LONGEST_ANSWER = 32_000  # tokens, of a model that only its server knows
+LONGEST_ANSWER = 32_000  # tokens, for a model that only its server knows
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider that agents know by name: the variables that hold its key, and the API that it is asked by."""
+    """A provider that agents know by name: the variables for its key, and its API."""
 
     name: str
     keys: tuple[str, ...]
@@ -54,14 +54,14 @@ PROVIDERS = (
     Provider("mistral", ("MISTRAL_API_KEY",), OPENAI),
     Provider("moonshotai", ("MOONSHOT_API_KEY",), OPENAI),
 )
-#: The variables that may hold one of their keys.
+#: The variables that may have one of their keys.
 KEYS = tuple(key for provider in PROVIDERS for key in provider.keys)
-#: The formats by which these are asked.
+#: The formats of their APIs.
 SPOKEN = tuple(dict.fromkeys(name for provider in PROVIDERS for name in provider.base.formats))
 
 
 def versioned_address(base: Base, gateway: str) -> str:
-    """Return the address for a client that writes Anthropic's version itself, and wants the others in the address."""
+    """Return the address for a client that adds Anthropic's version itself and expects others in the address."""
     return gateway if base.version == "/v1" else gateway + (base.version or "/v1")
 
 
@@ -82,26 +82,26 @@ def configured_servers(rows: Mapping[str, tuple[str, Base, tuple[str, ...]]]) ->
 
 
 def models_shown(given: Situation) -> dict[str, dict[str, Any]]:
-    """Return the models of `--upstream` with the figures that a client must be told, by name."""
+    """Return the models of `--upstream` by name, with the figures that a client needs."""
     window = max(given.window or 0, NO_LIMIT)
     return {name: {"window": window, "output": LONGEST_ANSWER} for name in given.models or ()}
 
 
 def key_or_placeholder(given: Situation, reference: str) -> str:
-    """Return how a client finds the key for `--upstream`: by its reference to OpenAI's variable, if that is set."""
+    """Return how a client finds the key for `--upstream`: by a reference to OpenAI's variable, if it is set."""
     return reference.format(name=KEY) if given.has(KEY) else PLACEHOLDER
 
 
 def none_of(title: str, given: Situation) -> str:
-    """Return why a client with no such provider cannot be behind the gateway, and what to do.
+    """Return why a client with no such provider cannot run behind the gateway, and what to do.
 
-    Nothing as long as the server of `--upstream` was not asked for its models.
+    "" if the server of `--upstream` has not been asked for its models.
     """
     if given.upstream:
-        silent = f"{title} must be told the models of {given.upstream}, which lists none: is the server running?"
+        silent = f"{title} needs the list of models, and {given.upstream} lists none: check that the server runs"
         return "" if given.models is None else silent
     keys = ", ".join(provider.keys[0] for provider in PROVIDERS[:3])
     return (
-        f"{title} has no provider that can be asked at the gateway, all goes past the gateway: set a key ({keys} …), "
-        "or name a server with --upstream"
+        f"{title} has no provider that works through the gateway: set a key ({keys} …), or name a server with "
+        "--upstream"
     )

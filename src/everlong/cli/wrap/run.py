@@ -1,4 +1,4 @@
-"""One run: which gateway it wants, what the client is told, and what came of it."""
+"""One run: which gateway it needs, what the client gets, and the result."""
 
 import json
 import os
@@ -19,7 +19,7 @@ from everlong.wire import FORMATS
 
 __all__ = ["SERVED", "Outcome", "launch_of", "models_of", "run_behind_gateway", "wanted_for"]
 
-#: Providers that answer for their own models wherever a client asks for them; after them each format's maker.
+#: Providers that answer for their own models wherever a client sends them; each format's maker comes after them.
 BY_MODEL = ("deepseek", "moonshotai", "alibaba", "zhipuai", "xai", "mistral", "groq")
 #: The formats that the gateway speaks.
 SERVED = tuple(name for name, each in FORMATS.items() if each.server_side is not None)
@@ -27,18 +27,22 @@ SERVED = tuple(name for name, each in FORMATS.items() if each.server_side is not
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run came to: the client's exit code, the figures of the gateway, and whether others used it too."""
+    """The result of a run: the client's exit code, the gateway's figures, and whether others used the gateway too.
+
+    `died`: the gateway ended before the client.
+    """
 
     code: int
     came: Figures | None
     shared: bool
     gateway: Running
+    died: bool = False
 
 
 def wanted_for(client: Client, given: Situation, said: Wanted) -> Wanted:
-    """Return the gateway that a client wants: the user's `--upstream`, else the servers that the user has set for it.
+    """Return the gateway that a client needs: for the user's `--upstream`, else for the servers that the user has set.
 
-    Without either each provider is asked at its own address with the client's own key.
+    Without either, each provider is called at its own address with the client's own key.
     """
     if said.upstream:
         return replace(said, plain=False)
@@ -48,7 +52,7 @@ def wanted_for(client: Client, given: Situation, said: Wanted) -> Wanted:
 
 
 def _tables(own: Sequence[Server]) -> Iterator[Mapping[str, Any]]:
-    """Yield the tables of upstreams; addresses instead of names, so that the gateway adds no key of its own."""
+    """Yield the tables of upstreams, with addresses instead of names, so that the gateway adds no key."""
     taken: set[str] = set()
     for server in own:
         formats = [name for name in server.formats if name in SERVED and name not in taken]
@@ -68,7 +72,7 @@ def _tables(own: Sequence[Server]) -> Iterator[Mapping[str, Any]]:
 
 
 def own_gateway(client: Client, given: Situation) -> str:
-    """Return the address of an Everlong gateway that the user has set for the client already; "" if there is none."""
+    """Return the address of an Everlong gateway that the user has already set for the client; "" if there is none."""
     for server in client.servers(given):
         root = server.url.removesuffix("/v1").removesuffix("/v1beta")
         if ("://127.0.0.1" in root or "://localhost" in root) and health_of(root):
@@ -77,7 +81,7 @@ def own_gateway(client: Client, given: Situation) -> str:
 
 
 def launch_of(client: Client, given: Situation) -> Launch:
-    """Return what the client gets. Raises InputError if it cannot be behind a gateway as it is set up."""
+    """Return what the client gets. Raises InputError if it cannot run behind a gateway with its current setup."""
     launch = client.prepare(given)
     if launch.refused:
         raise InputError(launch.refused)
@@ -86,7 +90,7 @@ def launch_of(client: Client, given: Situation) -> Launch:
 
 @contextmanager
 def _folder(environment: Mapping[str, str]) -> Iterator[Path]:
-    """Have a folder of the run: in the user's own state, where nobody else can write."""
+    """Provide a folder for the run: in the user's own state folder, where nobody else can write."""
     state = state_folder(environment)
     state.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(prefix=f"run-{os.getpid()}-", dir=state) as made:
@@ -95,7 +99,7 @@ def _folder(environment: Mapping[str, str]) -> Iterator[Path]:
 
 def run_behind_gateway(client: Client, program: Sequence[str], given: Situation, said: Wanted) -> Outcome:
     """Run the client behind a gateway until it ends."""
-    launch_of(client, given)  # what cannot be is said before anything starts
+    launch_of(client, given)  # problems are reported before anything starts
     environment = dict(given.environment)
     already = own_gateway(client, given)
     if already and said == Wanted():
@@ -113,7 +117,8 @@ def run_behind_gateway(client: Client, program: Sequence[str], given: Situation,
         after = figures_now(gateway.address)
         alone = gateway.started and gateway.lease is not None and gateway.lease.uses == 1
     came = after.since(before) if before is not None and after is not None else None
-    return Outcome(code=code, came=came, shared=not alone, gateway=gateway)
+    died = before is not None and after is None
+    return Outcome(code=code, came=came, shared=not alone, gateway=gateway, died=died)
 
 
 def models_of(server: str, given: Situation) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The presets, one a file, and the one table of them. `auto` is ours and the default.
+"""The presets, one per file, and the table of them. `auto` is our own and the default.
 
 The others do end to end what their design document asks. To add a preset, add its file and its row here.
 """
@@ -33,21 +33,21 @@ PRESET_OPTIONS: Mapping[str, Option] = MappingProxyType(
 
 
 def preset_named(name: str) -> Preset:
-    """Return the preset of that name. Raises InputError, naming those that exist."""
+    """Return the preset with this name. Raises InputError with the names of all presets."""
     preset = next((preset for preset in _TABLE if preset.name == name), None)
     if preset is None:
         *names, last = PRESET_NAMES
         raise InputError(
-            f"no preset {name!r}; there are {', '.join(names)} and {last}{did_you_mean(name, PRESET_NAMES)}"
+            f"unknown preset {name!r}; the presets are {', '.join(names)} and {last}{did_you_mean(name, PRESET_NAMES)}"
         )
     return preset
 
 
 def unused_options(given: Iterable[str], *presets: Preset) -> dict[str, str]:
-    """Return the options among the names that none of these presets uses, and for each what to do instead.
+    """Return the options that none of these presets uses, each with what to do instead.
 
-    The last preset is the one in force.
-    Example: ["history_window"], nanobot -> "preset nanobot does not use it, preset simple does; it has max_messages"
+    The last preset is the one in use. Example: ["history_window"], nanobot -> "preset nanobot does not use it; preset
+    simple does; preset nanobot has max_messages instead"
     """
     used = {option.name for preset in presets for option in preset.options}
     chosen = presets[-1]
@@ -58,12 +58,12 @@ def unused_options(given: Iterable[str], *presets: Preset) -> dict[str, str]:
 
 def _remedy(option: Option, chosen: Preset) -> str:
     users = [preset.name for preset in _TABLE if any(own.name == option.name for own in preset.options)]
-    does = f"preset {chosen.name} does not use it, preset {users[0]} does"
+    does = f"preset {chosen.name} does not use it; preset {users[0]} does"
     instead = [own.name for own in chosen.options if option.subject and own.subject == option.subject]
     return f"{does}; preset {chosen.name} has {instead[0]} instead" if instead else does
 
 
 def policy_of_style(style: SummaryStyle) -> SummaryPolicy:
-    """Return the policy of the first preset with this style of summaries; for a style of no preset, the usual one."""
+    """Return the policy of the first preset with this style of summary, or the default policy."""
     policies = (preset.summary for preset in _TABLE if preset.summary.style == style)
     return next(policies, SummaryPolicy(style=style))

@@ -7,17 +7,17 @@ Only what came after the newest summary is sent, and tool results of the last tw
 from functools import partial
 
 from everlong.compress.preset import Preset, SummaryPolicy
-from everlong.compress.steps.newest import newest
-from everlong.compress.steps.tool_rounds import tool_rounds
+from everlong.compress.steps.choice.newest import newest
+from everlong.compress.steps.choice.tool_rounds import tool_rounds
 
 __all__ = ["CHATBOX", "compaction_tokens"]
 
 RESERVE = 32_000  # tokens for the answer
-LEAST = 2  # a window that the reserve would take whole keeps half
+LEAST = 2  # at least half of the window is left, however large the reserve is
 
 
 def compaction_tokens(window: int, threshold: float) -> int:
-    """Return the tokens from which Chatbox compacts.
+    """Return the tokens at which Chatbox compacts.
 
     Example: window 200 000, threshold 0.6 -> (200 000 - 32 000) x 0.6 = 100 800
     """

@@ -1,9 +1,9 @@
-"""`nanobot`, the nine-stage document: a history by tokens, results by share and priority, long messages, an emergency.
+"""The preset `nanobot`, after the nine-stage document: limits for history, results and messages, and an emergency.
 
-The history is whole pairs within the document's budget. If the running round leaves too little room for them, the
-oldest go. The emergency comes only after a provider refused a request. The limits are options by the names of nanobot's
-configuration. Summaries are rolling, in the system text, and written only if they
-are switched on.
+The history is whole question-answer pairs within the document's budget. If the current round leaves too little space
+for them, the oldest go. The emergency runs only after a provider refused a request. The limits are options with the
+names of nanobot's configuration. Summaries are rolling, stand in the system text, and are written only if they are
+switched on.
 """
 
 from collections.abc import Mapping
@@ -12,12 +12,12 @@ from typing import Any
 
 from everlong.compress.options import Option, Scalar
 from everlong.compress.preset import HistoryWindow, Preset, SummaryPolicy
+from everlong.compress.steps.choice.pairs import fewer_pairs, pairs
+from everlong.compress.steps.choice.priority import priority, result_priority
 from everlong.compress.steps.emergency import emergency
-from everlong.compress.steps.hard_trim import hard_trim
-from everlong.compress.steps.long_messages import long_messages
-from everlong.compress.steps.pairs import fewer_pairs, pairs
-from everlong.compress.steps.priority import priority, result_priority
-from everlong.compress.steps.soft_trim import soft_trim
+from everlong.compress.steps.trims.hard_trim import hard_trim
+from everlong.compress.steps.trims.long_messages import long_messages
+from everlong.compress.steps.trims.soft_trim import soft_trim
 from everlong.core import session_budget
 
 __all__ = ["MAX_MESSAGES", "NANOBOT"]
@@ -30,7 +30,7 @@ MAX_MESSAGES = Option(
     name="max_messages",
     kind=int,
     default=MESSAGES,
-    help="Messages of user and assistant that the history has at most.",
+    help="The most user and assistant messages in the history.",
     least=1,
     subject="messages",
 )
@@ -39,7 +39,7 @@ OPTIONS = (
         name="tool_result_soft_limit",
         kind=float,
         default=0.3,
-        help="The share of the window that one tool result may take on arrival.",
+        help="The share of the context window for one tool result when it arrives.",
         unit="share",
         least=0,
         most=1,
@@ -48,7 +48,7 @@ OPTIONS = (
         name="tool_result_hard_limit",
         kind=float,
         default=0.5,
-        help="The share of the window that one tool result may take after a compaction.",
+        help="The share of the context window for one tool result after a compaction.",
         unit="share",
         least=0,
         most=1,
@@ -57,7 +57,7 @@ OPTIONS = (
         name="max_user_message_chars",
         kind=int,
         default=30_000,
-        help="Characters of one user message.",
+        help="The longest user message.",
         unit="characters",
         least=0,
         subject="characters",
@@ -66,7 +66,7 @@ OPTIONS = (
         name="max_assistant_message_chars",
         kind=int,
         default=20_000,
-        help="Characters of one assistant message.",
+        help="The longest assistant message.",
         unit="characters",
         least=0,
         subject="characters",
@@ -75,7 +75,7 @@ OPTIONS = (
         name="context_reserve_ratio",
         kind=float,
         default=0.15,
-        help="The share of the window that is kept for the answer.",
+        help="The share of the context window that is kept free for the reply.",
         unit="share",
         least=0,
         most=0.95,

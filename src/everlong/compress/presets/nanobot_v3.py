@@ -13,12 +13,12 @@ from typing import cast
 from everlong.compress.options import Scalar
 from everlong.compress.preset import HistoryWindow, Preset, SummaryPolicy
 from everlong.compress.presets.nanobot import MAX_MESSAGES
+from everlong.compress.steps.choice.pairs import fewer_pairs, pairs
 from everlong.compress.steps.emergency import emergency
-from everlong.compress.steps.hard_trim import hard_trim
-from everlong.compress.steps.long_messages import long_messages
-from everlong.compress.steps.pairs import fewer_pairs, pairs
-from everlong.compress.steps.reasoning import reasoning
-from everlong.compress.steps.soft_trim import soft_trim
+from everlong.compress.steps.trims.hard_trim import hard_trim
+from everlong.compress.steps.trims.long_messages import long_messages
+from everlong.compress.steps.trims.reasoning import reasoning
+from everlong.compress.steps.trims.soft_trim import soft_trim
 from everlong.core import reply_budget
 
 __all__ = ["NANOBOT_V3"]
@@ -31,7 +31,7 @@ MOST = 0.85  # of the window
 
 
 def nanobot_v3(messages: int = MESSAGES) -> Preset:
-    """Return the preset with so many messages of history."""
+    """Return the preset with this many messages of history."""
     return Preset(
         name="nanobot-v3",
         arrival=(partial(soft_trim, share=0.3, unit="tokens", most_characters=RESULT_CHARACTERS),),

@@ -6,9 +6,9 @@ from typing import cast
 
 from everlong.compress.options import Option, Scalar
 from everlong.compress.preset import HistoryWindow, Preset, SummaryPolicy
-from everlong.compress.steps.long_messages import long_messages
-from everlong.compress.steps.pairs import fewer_pairs, last_messages
-from everlong.compress.steps.soft_trim import soft_trim
+from everlong.compress.steps.choice.pairs import fewer_pairs, last_messages
+from everlong.compress.steps.trims.long_messages import long_messages
+from everlong.compress.steps.trims.soft_trim import soft_trim
 
 __all__ = ["SIMPLE"]
 
@@ -17,7 +17,7 @@ OPTIONS = (
         name="history_window",
         kind=int,
         default=12,
-        help="Messages of the history that are sent.",
+        help="How many messages of the history are sent.",
         least=0,
         subject="messages",
     ),
@@ -25,7 +25,7 @@ OPTIONS = (
         name="max_chars_per_message",
         kind=int,
         default=4_000,
-        help="Characters of one message.",
+        help="The longest message.",
         unit="characters",
         least=1,
         subject="characters",
@@ -34,7 +34,7 @@ OPTIONS = (
 
 
 def simple(messages: int = 12, characters: int = 4_000) -> Preset:
-    """Return the preset with so many messages of history, and characters of each."""
+    """Return the preset with this many messages of history, and characters of each."""
     return Preset(
         name="simple",
         compaction=(

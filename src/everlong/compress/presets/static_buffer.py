@@ -10,7 +10,7 @@ from typing import cast
 
 from everlong.compress.options import Option, Scalar
 from everlong.compress.preset import HistoryWindow, Preset, SummaryPolicy
-from everlong.compress.steps.newest import newest
+from everlong.compress.steps.choice.newest import newest
 from everlong.core import Message, Role, frames_in, head_length
 
 __all__ = ["BUFFER_LEAST", "BUFFER_LIMIT", "STATIC_BUFFER", "buffer_start"]
@@ -21,7 +21,7 @@ OPTIONS = (
         name="message_buffer_limit",
         kind=int,
         default=BUFFER_LIMIT,
-        help="Messages above which the buffer is cut.",
+        help="The number of messages above which the buffer is compacted.",
         least=1,
         subject="messages",
     ),
@@ -29,7 +29,7 @@ OPTIONS = (
         name="message_buffer_min",
         kind=int,
         default=BUFFER_LEAST,
-        help="Messages that stay at least when the buffer is cut.",
+        help="The fewest messages that stay when the buffer is compacted.",
         least=1,
     ),
 )
@@ -56,7 +56,7 @@ def buffer_start(messages: Sequence[Message], *, limit: int = BUFFER_LIMIT, leas
 
 
 def static_buffer(limit: int = BUFFER_LIMIT, least: int = BUFFER_LEAST) -> Preset:
-    """Return the preset with a buffer of so many messages, of which the least stay when it is full."""
+    """Return the preset with a buffer of this many messages, of which the least stay when it is full."""
     start = partial(buffer_start, limit=limit, least=min(least, limit))
     return Preset(
         name="static-buffer",

@@ -1,1 +1,1 @@
-"""The steps of a compaction: one function a file, pure, independent of each other."""
+"""The steps of a compaction: one function per file, pure, independent of each other."""

@@ -1,7 +1,7 @@
-"""Parts of one's own as steps: any function that returns messages, to compress them or to put them together.
+"""Use your own functions as steps: functions that compress messages or assemble a request.
 
-The function says what should stay; which messages it left out, changed or added is found by comparing,
-so that its edits are reported like everyone else's. What is protected stays, whatever the function says.
+The function returns the messages that should stay. Its edits are found by comparison and reported like those of any
+other step. Protected messages stay whatever the function returns.
 """
 
 from bisect import bisect_left
@@ -15,20 +15,20 @@ from everlong.core import Action, Edit, History, Message, head_length, last_user
 
 __all__ = ["Assembler", "Compressor", "assembled_by", "compressed_by", "step_from"]
 
-#: Returns what should stay of a history, in about so many tokens. Pure.
+#: A pure function that gets a history and a number of tokens, and returns the messages that should stay.
 Compressor: TypeAlias = Callable[[History, int], Sequence[Message]]
-#: Puts system text, history and what is asked now (from the last user message on) together. Pure.
+#: A pure function that assembles a request from system text, history and the current round.
 Assembler: TypeAlias = Callable[[History, History, History], Sequence[Message]]
 
 
 def compressed_by(compressor: Compressor) -> Step:
-    """Return the compressor as a step that is asked for every request."""
+    """Return a compressor as a step that runs for every request."""
     name = getattr(compressor, "__name__", "compressor")
     return lambda draft, task: _compared(draft, tuple(compressor(draft.messages, task.target)), task, name)
 
 
 def assembled_by(assembler: Assembler) -> Step:
-    """Return the assembler as a step that is asked for every request."""
+    """Return an assembler as a step that runs for every request."""
     name = getattr(assembler, "__name__", "assembler")
 
     def step(draft: Draft, task: Task) -> Draft:
@@ -42,7 +42,7 @@ def assembled_by(assembler: Assembler) -> Step:
 
 
 def step_from(strategy: Compressor, name: str) -> Step:
-    """Return the strategy as a step among others. It is asked only when the draft is above the target."""
+    """Return a strategy as a step. It runs only if the draft is above the target."""
 
     def step(draft: Draft, task: Task) -> Draft:
         if draft.total <= task.target:
@@ -53,7 +53,7 @@ def step_from(strategy: Compressor, name: str) -> Step:
 
 
 def _compared(draft: Draft, chosen: History, task: Task, name: str) -> Draft:
-    """Walk both lists: what is in both stays; what is only in one was left out, or is new."""
+    """Compare both lists: messages in both stay, messages in only one were dropped or added."""
     places: defaultdict[Message, list[int]] = defaultdict(list)
     for position, slot in enumerate(draft.slots):
         places[slot.message].append(position)
@@ -63,7 +63,7 @@ def _compared(draft: Draft, chosen: History, task: Task, name: str) -> Draft:
     at = 0
 
     def pass_by(stop: int) -> None:
-        """What the strategy did not name before `stop`."""
+        """Handle the messages before `stop` that the strategy left out."""
         for position in range(at, stop):
             if position in must_stay:
                 slots.append(draft.slots[position])
@@ -87,7 +87,7 @@ def _compared(draft: Draft, chosen: History, task: Task, name: str) -> Draft:
 
 
 def _steps_of_protected(draft: Draft) -> set[int]:
-    """Positions of what may not be touched, each with the calls and results it belongs to."""
+    """Return the positions of protected messages, with the calls and results of their steps."""
     steps = (range(step.start, step.stop) for step in steps_of(draft.messages))
     return {n for step in steps if any(draft.slots[m].at in draft.protected for m in step) for n in step}
 
@@ -107,5 +107,5 @@ def _dropped(draft: Draft, position: int, name: str) -> Edit:
 
 def _inserted(draft: Draft, position: int, name: str, tokens: int) -> Edit:
     place = draft.slots[min(position, len(draft.slots) - 1)].at if draft.slots else 0
-    reason = "put in by the strategy"
+    reason = "added by the strategy"
     return Edit(at=max(0, place), step=name, action=Action.INSERT, reason=reason, before=0, after=tokens)

@@ -1,11 +1,11 @@
-"""What is left when nothing else made the request fit. Needs no model, and always ends.
+"""The last resort if nothing else made the request fit. It needs no model and always terminates.
 
-`floor` lies below every preset: it takes what the target asks for and no more. `emergency` is what the documents
-do after an overflow: read results to one line each, thoughts gone, only the last rounds, then fewer. System text,
-pins and the last user message stay byte for byte, and pairs are never parted. Where what must stay is too large, the
-task, what the client sends again and results that the model has not read are cut to head and tail, largest first: the
-one exception to what a step may touch. It comes first, for then nothing else may have to go. What cannot fit is an
-error naming the parts.
+`floor` removes only as much as the target requires. `emergency` does what the documents describe after an overflow:
+results that were read become one line each, reasoning goes, and only the last rounds stay, then fewer. System text,
+pins and the last user message stay byte for byte, and calls stay with their results. If what must stay is too large,
+the task, context that the client repeats and unread results are cut to head and tail, largest first. This is the only
+exception to what a step may touch, and it comes first, because then other messages may not have to go. If nothing fits,
+an error names the parts.
 """
 
 import math
@@ -25,25 +25,25 @@ from everlong.errors import BudgetImpossible
 __all__ = ["emergency", "floor"]
 
 STEP = "emergency"
-LEAN = Cause(STEP, "the request does not fit: results to one line, thoughts and long arguments out")
-UNREAD = Cause(STEP, "what must stay does not fit: result cut before it was read")
-TOO_LARGE = Cause(STEP, "what must stay does not fit: cut to its beginning and end")
-OLDER = "the request does not fit: only the newest is kept"
+LEAN = Cause(STEP, "the request does not fit: results are cut to one line, reasoning and long arguments are removed")
+UNREAD = Cause(STEP, "the messages that must stay do not fit: the result was cut before the model read it")
+TOO_LARGE = Cause(STEP, "the messages that must stay do not fit: cut to the beginning and the end")
+OLDER = "the request does not fit: only the newest messages are kept"
 
-CALLS = "calls and results that belong to these"
+CALLS = "their tool calls and results"
 ADDED = "added summaries and excerpts"
 
-LEAST_SHARE = 3  # unread results may have a third of the target, whatever else is there
-#: The share of the target that they keep where something else can be cut as well, in the order of cutting.
+LEAST_SHARE = 3  # unread results may take 1/3 of the target, whatever else there is
+#: The share of the target that these keep if something else can be cut too, in the order of cutting.
 SPARED = ((Protection.TASK, 0.1), (Protection.CONTEXT, 0.25))
-SMALLEST_EXCERPT = 150  # tokens; below that one line says as much
+SMALLEST_EXCERPT = 150  # tokens; a smaller excerpt says no more than one line
 LONGEST_ARGUMENT = 500  # characters
-WIDE_CHARACTERS = 6  # a token has fewer in most texts: where to begin looking for the size that fits
+WIDE_CHARACTERS = 6  # characters per token, more than in most texts: the first guess for the size that fits
 TAIL_SHARE = 1 / 3
 
 
 def floor(draft: Draft, task: Task) -> Draft:
-    """The draft within the target, or BudgetImpossible with the parts that must stay and their sizes."""
+    """Return the draft within the target, or raise BudgetImpossible with the parts that must stay and their sizes."""
     for stage in (_kept_cut, _oldest_lines, _lean, _oldest_out):
         if draft.total <= task.target:
             return draft
@@ -61,10 +61,10 @@ def emergency(
     unit: Literal["rounds", "messages"] = "rounds",
     share: float = 0.6,
 ) -> Draft:
-    """Bring a draft under the target, and under `share` of the window if possible, whatever milder steps could do.
+    """Bring a draft under the target, and under `share` of the window if possible, whatever it takes.
 
-    Every read result becomes one line, thoughts go, and only the last rounds (or about so many messages) stay: as many
-    as the first of `keep` says; if that is still too much, as the next one says.
+    Every result that was read becomes one line, reasoning goes, and only the last rounds (or messages) stay: as many as
+    the first of `keep` says, or the next one if that is still too much.
     """
     goal = replace(task, target=min(task.target, int(task.window * share)))
     draft = _lean(_kept_cut(draft, goal), task)
@@ -76,11 +76,11 @@ def emergency(
     return floor(_oldest_out(draft, goal) if reachable else draft, task)
 
 
-# --- saying it shorter -----------------------------------------------------------------------------
+# --- shortening ------------------------------------------------------------------------------------
 
 
 def _oldest_lines(draft: Draft, task: Task) -> Draft:
-    """Read results to one line each, oldest first, as many as it takes."""
+    """Replace results that were read by one line each, oldest first, until the draft fits."""
     return rewrite(draft, task, LEAN, list(_lines(draft, task, draft.total - task.target)))
 
 
@@ -96,7 +96,7 @@ def _lines(draft: Draft, task: Task, excess: float) -> Iterator[Change]:
 
 
 def _lean(draft: Draft, task: Task) -> Draft:
-    """Everything said as shortly as it can be said without leaving messages out."""
+    """Shorten everything as far as possible without dropping messages."""
     origins, bound = Origins(draft), bound_reasoning(draft, task)
     changes = list(_lines(draft, task, math.inf))
     for position, slot in draft.open():
@@ -114,7 +114,7 @@ def _lean(draft: Draft, task: Task) -> Draft:
 
 
 def _kept_cut(draft: Draft, task: Task) -> Draft:
-    """If the protected messages are too large: the task, what the client sends again and unread results, cut."""
+    """If the protected messages are too large, cut the task, context that the client repeats, and unread results."""
     for reason, share in SPARED:
         draft = _texts_cut(draft, task, reason, int(task.target * share))
     draft = _unread_cut(draft, task)
@@ -124,13 +124,13 @@ def _kept_cut(draft: Draft, task: Task) -> Draft:
 
 
 def _least_firm(draft: Draft, task: Task) -> int:
-    """The tokens of what must stay, said as shortly as it can be if that matters."""
+    """Return the tokens of what must stay; if that is above the target, after shortening it."""
     firm = firm_tokens(draft)
     return firm_tokens(_lean(draft, task)) if firm > task.target else firm
 
 
 def _texts_cut(draft: Draft, task: Task, reason: Protection, spared: int) -> Draft:
-    """The messages that stay for this reason, cut to what everything else leaves of the target, or to `spared`."""
+    """Cut the messages that stay for this reason to what the rest leaves of the target, but not below `spared`."""
     kept = [position for position, slot in enumerate(draft.slots) if draft.protected.get(slot.at) is reason]
     firm = _least_firm(draft, task) if kept else 0
     if firm <= task.target:
@@ -148,9 +148,10 @@ def _texts_cut(draft: Draft, task: Task, reason: Protection, spared: int) -> Dra
 
 
 def _unread_cut(draft: Draft, task: Task) -> Draft:
-    """If the protected messages are too large: cut their largest unread results to a common size.
+    """If the protected messages are too large, cut the largest unread results to a common size.
 
-    That size is what everything else leaves of the target; at least a third of it, if what must stay allows.
+    Together they get what everything else leaves of the target, or at least a third of it if what must stay allows
+    that.
     """
     firm = _least_firm(draft, task)
     if firm <= task.target:
@@ -184,7 +185,7 @@ def _beginning_and_end(found: PlacedResult, cap: int, origins: Origins, task: Ta
 
 
 def _room(found: PlacedResult, cap: int, task: Task) -> int:
-    """What a cap leaves for the text, beside pictures and the frame."""
+    """Return the tokens that a cap leaves for the text, besides images and the frame."""
     return cap - (found.tokens - task.counter.text(found.text))
 
 
@@ -192,7 +193,7 @@ def _room(found: PlacedResult, cap: int, task: Task) -> int:
 
 
 def _only_newest(draft: Draft, count: int, unit: Literal["rounds", "messages"]) -> Draft:
-    """Without what is older than the last rounds, or than the safe cut before the last messages."""
+    """Drop what is older than the last rounds, or than the safe cut before the last messages."""
     if unit == "rounds":
         rounds = rounds_in(draft)
         start = rounds[-count].start if 0 < count < len(rounds) else 0
@@ -202,13 +203,13 @@ def _only_newest(draft: Draft, count: int, unit: Literal["rounds", "messages"]) 
 
 
 def _without_loose(draft: Draft, stop: int) -> Draft:
-    """Without the steps before `stop` that may go."""
+    """Drop the steps before `stop` that may go."""
     gone = [position for step in _loose(draft) if step.stop <= stop for position in range(step.start, step.stop)]
     return draft.without(gone, STEP, OLDER) if gone else draft
 
 
 def _oldest_out(draft: Draft, task: Task) -> Draft:
-    """Without its oldest steps, as many as it takes."""
+    """Drop the oldest steps until the draft fits."""
     excess, stop = draft.total - task.target, 0
     for step in _loose(draft):
         if excess <= 0:
@@ -219,7 +220,7 @@ def _oldest_out(draft: Draft, task: Task) -> Draft:
 
 
 def _loose(draft: Draft) -> list[Step]:
-    """The steps that may go, oldest first."""
+    """Return the steps that may go, oldest first."""
     firm = firm_steps(draft)
     return [step for step in steps_of(draft.messages) if step not in firm]
 
@@ -228,7 +229,7 @@ def _loose(draft: Draft) -> list[Step]:
 
 
 def _parts(draft: Draft) -> list[tuple[str, int]]:
-    """What is left, by the reason why it is."""
+    """Return the tokens of what is left, by the reason why it stays."""
     sizes: Tally[str] = Tally()
     for slot in draft.slots:
         reason = ADDED if slot.at == OURS else draft.protected.get(slot.at, CALLS)

@@ -1,1 +1,1 @@
-"""What several steps share to change texts: markers, boundaries, changes, substitutes, file access. Pure."""
+"""Shared tools of the steps for changing texts: markers, boundaries, changes, substitutes, file access. Pure."""

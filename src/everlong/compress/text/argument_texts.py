@@ -1,11 +1,11 @@
-"""Long texts inside the arguments of a call, replaced by a description of what was there.
+"""Replace long texts in the arguments of a call by a description.
 
     {"path": "a.py", "content": "…50 000 characters…"}
     {"path": "a.py", "content": {"omitted": {"characters": 50000, "ref": "0123456789abcdef"}}}
 
-The arguments stay valid JSON: only the long string is replaced, every other byte (keys, paths, numbers, their
-order) is as it came. What takes its place is an object, not words: models repeat what they see in their own
-earlier calls, and words would end up in somebody's file, while a tool that wants a string refuses an object.
+The arguments stay valid JSON: only the long string is replaced; every other byte (keys, paths, numbers, their order)
+stays as it was. The replacement is an object, not text: models imitate their own earlier calls, and a text would end up
+in somebody's file, while a tool that expects a string refuses an object.
 """
 
 import json
@@ -17,16 +17,17 @@ from everlong.core import JsonText, Ref, ToolCall
 
 __all__ = ["described", "without_long_texts"]
 
-SMALLEST = 200  # characters; below that the description is as long as the text
+SMALLEST = 200  # characters; the description of a shorter text would be as long as the text
 
-#: A string, and the colon that makes it a key. Possessive: a string of megabytes needs no memory to look back.
+#: A string, and the colon that makes it a key. Possessive, so that a string of megabytes needs no memory for
+#: backtracking.
 STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"(\s*:)?', re.DOTALL)
-#: What is named like a place stays, however long.
+#: Names of arguments with a path or address, which stay however long they are.
 PLACE = re.compile(r"path|file_?name|^files?$|director|folder|^dir$|^cwd$|ur[li]$", re.IGNORECASE)
 
 
 def described(call: ToolCall, ref: Ref, longest: int) -> ToolCall | None:
-    """The call without texts above `longest` characters; None if it has none, or is signed by the provider."""
+    """Return the call without texts above `longest` characters; None if it has none or the provider signed it."""
     if sealed(call):
         return None
     arguments = without_long_texts(call.arguments, ref, longest)
@@ -34,7 +35,7 @@ def described(call: ToolCall, ref: Ref, longest: int) -> ToolCall | None:
 
 
 def without_long_texts(arguments: JsonText, ref: Ref, longest: int) -> JsonText:
-    """The same JSON object with its long strings described; anything else comes back as it is.
+    """Return the same JSON object with its long strings described; anything else unchanged.
 
     Example: '{"n": 1.50, "text": "xxx…"}' -> '{"n": 1.50, "text": {"omitted": {"characters": 3000, "ref": "…"}}}'
     """

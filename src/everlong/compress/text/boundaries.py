@@ -1,8 +1,8 @@
-"""Boundaries at which a text may be cut: line ends where one is near, never inside one visible character.
+"""Find boundaries at which a text may be cut: near line ends, never inside a visible character.
 
-Surrogate pairs, combining marks, joined emoji, flags, Hangul syllables and "\\r\\n" stay whole. Where the
-rules of Unicode need tables that the standard library lacks, two characters too many stay together rather
-than one too few. Knows texts and numbers only: no messages, no markers.
+Surrogate pairs, combining marks, joined emoji, flags, Hangul syllables and "\\r\\n" stay whole. If the rules of Unicode
+need tables that the standard library lacks, characters stay together rather than being separated. This module handles
+only texts and numbers, no messages or markers.
 """
 
 from collections.abc import Iterable
@@ -20,15 +20,15 @@ __all__ = [
     "tail_start",
 ]
 
-NEAR = 5  # a line end in the last fifth of a head, or the first fifth of a tail, is near enough to cut there,
-NEAREST = 400  # if it is no more characters away
+NEAR = 5  # cut at a line end in the last fifth of a head, or the first fifth of a tail,
+NEAREST = 400  # if it is at most this many characters away
 
 ZERO_WIDTH_JOINER = "\u200d"
 VIRAMA = 9  # the combining class of signs that bind the next consonant
-MARKS = frozenset({"Mn", "Mc", "Me", "Cn"})  # what this Python does not know yet may be a mark
-#: Extend what stands before them without being marks: joiners, skin tones, tags, voiced signs, vowel signs.
+MARKS = frozenset({"Mn", "Mc", "Me", "Cn"})  # a character that this Python does not know may be a mark
+#: Characters that extend the one before without being marks: joiners, skin tones, tags, voiced signs, vowel signs.
 EXTENDERS = ((0x200C, 0x200D), (0x1F3FB, 0x1F3FF), (0xE0020, 0xE007F), (0xFF9E, 0xFF9F), (0xE33, 0xE33), (0xEB3, 0xEB3))
-#: Belong to what comes after them: number signs of Arabic, Syriac and Kaithi, leading signs of Indic scripts.
+#: Characters that belong to the next one: number signs of Arabic, Syriac and Kaithi, leading signs of Indic scripts.
 PREFIXES = (
     *((0x600, 0x605), (0x6DD, 0x6DD), (0x70F, 0x70F), (0x890, 0x891), (0x8E2, 0x8E2), (0xD4E, 0xD4E)),
     *((0x110BD, 0x110BD), (0x110CD, 0x110CD), (0x111C2, 0x111C3), (0x113D1, 0x113D1), (0x1193F, 0x1193F)),
@@ -42,14 +42,14 @@ FLAG_LETTERS = ((0x1F1E6, 0x1F1FF),)
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """`text[:head]` and `text[tail:]` stay, what is between goes."""
+    """A cut in a text: `text[:head]` and `text[tail:]` stay, and the part between them goes."""
 
     text: str
     head: int
     tail: int
 
     def joined(self, marker: str) -> str:
-        """What stays, with the marker on a line of its own between."""
+        """Return what stays, with the marker on its own line in between."""
         before, after = self.text[: self.head], self.text[self.tail :]
         if before and not before.endswith("\n"):
             before += "\n"
@@ -57,7 +57,7 @@ class Cut:
 
     @property
     def characters(self) -> int:
-        """How many stay."""
+        """How many characters stay."""
         return self.head + len(self.text) - self.tail
 
     @property
@@ -67,12 +67,12 @@ class Cut:
 
     @property
     def lines(self) -> int:
-        """How many lines the text has; a line end at its very end begins no other."""
+        """How many lines the text has. A newline at the very end does not begin another line."""
         return _lines(self.text)
 
     @property
     def next_line(self) -> int:
-        """The number, from 1, of the first line that is not all there."""
+        """The number, from 1, of the first line that is missing or incomplete."""
         return self.text.count("\n", 0, self.head) + 1
 
     @property
@@ -82,7 +82,7 @@ class Cut:
 
 
 def cut_lines(text: str, head: int, tail: int) -> Cut | None:
-    """The first `head` and the last `tail` lines; None if there are no more than that.
+    """Keep the first `head` and the last `tail` lines; None if the text has no more than these.
 
     Example: "a\\nb\\nc\\nd\\n", 1, 1 -> keeps "a\\n" and "d\\n"
     """
@@ -101,9 +101,9 @@ def cut_lines(text: str, head: int, tail: int) -> Cut | None:
 
 
 def cut_characters(cut: Cut, most: int, tail_share: float) -> Cut:
-    """The same cut, wider: at most `most` characters stay, about `tail_share` of them at the end.
+    """Widen a cut: at most `most` characters stay, about `tail_share` of them at the end.
 
-    What one side does not need, the other may have. A cut that keeps everything is `Cut(text, len(text), 0)`.
+    Space that one side does not need goes to the other. For a text that is not cut yet, pass `Cut(text, len(text), 0)`.
     """
     text, kept_tail = cut.text, len(cut.text) - cut.tail
     if most >= len(text):
@@ -115,7 +115,7 @@ def cut_characters(cut: Cut, most: int, tail_share: float) -> Cut:
 
 
 def head_end(text: str, most: int) -> int:
-    """Where a head of at most `most` characters ends."""
+    """Return where a head of at most `most` characters ends."""
     if most >= len(text):
         return len(text)
     end = boundary_before(text, max(0, most))
@@ -124,7 +124,7 @@ def head_end(text: str, most: int) -> int:
 
 
 def tail_start(text: str, most: int) -> int:
-    """Where a tail of at most `most` characters starts."""
+    """Return where a tail of at most `most` characters starts."""
     if most >= len(text):
         return 0
     start = boundary_after(text, len(text) - max(0, most))
@@ -135,21 +135,21 @@ def tail_start(text: str, most: int) -> int:
 
 
 def boundary_before(text: str, at: int) -> int:
-    """The last place at or before `at` where the text may be cut."""
+    """Return the last position at or before `at` where the text may be cut."""
     while 0 < at < len(text) and _joined(text, at):
         at -= 1
     return at
 
 
 def boundary_after(text: str, at: int) -> int:
-    """The first place at or after `at` where the text may be cut."""
+    """Return the first position at or after `at` where the text may be cut."""
     while 0 < at < len(text) and _joined(text, at):
         at += 1
     return at
 
 
 def fair_cap(sizes: Iterable[int], room: int) -> int:
-    """The largest cap with which all sizes, the larger ones cut down to it, take at most `room`.
+    """Return the largest cap so that all sizes, limited to the cap, add up to at most `room`.
 
     Example: sizes 10, 40, 90 in a room of 80 -> 35 (10 + 35 + 35)
     """

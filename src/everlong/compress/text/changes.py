@@ -1,7 +1,7 @@
-"""Changes of parts of messages in a draft: every change becomes an edit with its reference.
+"""Change parts of messages in a draft and record each change as an edit with its reference.
 
-A step lists what it wants as `Change` values and `rewrite` carries them out. References are always those of
-the original, however often a part is changed. A message that is left with nothing to say goes as a whole.
+A step lists `Change` values, and `rewrite` applies them. References are always those of the original, however often a
+part is changed. A message that becomes empty goes as a whole.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ __all__ = ["Cause", "Change", "Origins", "part_tokens", "rewrite", "sealed"]
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Who changes something, and why: what every edit of a step repeats."""
+    """The step that makes a change, and its reason. All edits of a step have the same cause."""
 
     step: str
     reason: str
@@ -25,17 +25,17 @@ class Cause:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """The part at `position` says something else now, or nothing (None). Several of one part follow each other."""
+    """A new value for a part of the message at `position`; None removes it. The last change of a part wins."""
 
     position: int
     part: int
     now: Part | None
-    #: What the edit points to, if not the original of the part.
+    #: The reference for the edit, if not that of the original part.
     ref: Ref | None = None
 
 
 class Origins:
-    """What the parts of a draft's messages were in the history: parts before them may have gone since."""
+    """Finds the original of a part in the history. Its index may differ because earlier parts were removed."""
 
     def __init__(self, draft: Draft) -> None:
         self._history = draft.history
@@ -45,7 +45,7 @@ class Origins:
                 self._gone[edit.at].add(edit.part)
 
     def index(self, slot: Slot, part: int) -> int | None:
-        """The index of the part in the message that was given; None if that is unknown."""
+        """Return the index of the part in the original message; None if it is unknown."""
         given, stands = len(self._history[slot.at].parts), len(slot.message.parts)
         if given == stands:
             return part
@@ -53,12 +53,12 @@ class Origins:
         return left[part] if len(left) == stands else None
 
     def part(self, slot: Slot, part: int) -> Part | None:
-        """The part as it was given; None if that is unknown."""
+        """Return the original part; None if it is unknown."""
         index = self.index(slot, part)
         return None if index is None else self._history[slot.at].parts[index]
 
     def ref(self, slot: Slot, part: int, *, dropped: bool = False) -> Ref:
-        """The reference that returns all of the original: of its content, or of the message if that says less."""
+        """Return a reference to the complete original: to the part's content, or to the message if that has more."""
         original = self.part(slot, part)
         if original is None or not _said_by_content(original, dropped=dropped):
             return message_ref(self._history[slot.at])
@@ -66,7 +66,7 @@ class Origins:
 
 
 def rewrite(draft: Draft, task: Task, cause: Cause, changes: Sequence[Change]) -> Draft:
-    """Return the draft with the changes made and reported."""
+    """Return the draft with the changes applied and recorded."""
     if not changes:
         return draft
     origins = Origins(draft)
@@ -89,14 +89,14 @@ def rewrite(draft: Draft, task: Task, cause: Cause, changes: Sequence[Change]) -
 
 
 def part_tokens(slot: Slot, part: int, counter: Counter) -> int:
-    """What the part costs. A message that is one result was counted already."""
+    """Return the tokens of a part. A message that is a single result was already counted."""
     message = slot.message
     alone = len(message.parts) == 1 and isinstance(message.parts[0], ToolResult) and not message.name
     return slot.tokens if alone else counter.part(message.parts[part])
 
 
 def sealed(part: Part) -> bool:
-    """Whether the provider signed the part itself, so that it stays whole or goes (Gemini signs calls and texts)."""
+    """Whether the provider signed the part, so that it must stay whole or go (Gemini signs calls and texts)."""
     return isinstance(part, Text | ToolCall) and "signature" in part.extra.lower()
 
 
@@ -129,7 +129,7 @@ def _says_nothing(message: Message) -> bool:
 
 
 def _said_by_content(part: Part, *, dropped: bool) -> bool:
-    """Whether the content is all that is lost; a signature, a tool's name or a picture in a result is not in it."""
+    """Whether the content of a part is all that a change loses; it lacks signatures, tool names and images."""
     match part:
         case Reasoning(signature=signature):
             return not signature

@@ -1,8 +1,8 @@
-"""Which file a tool call reads or writes, and which of its lines.
+"""Find which file a tool call reads or writes, and which of its lines.
 
-Tools are known by the words in their names and by a path among their arguments, English or Chinese; nothing
-here depends on one agent's tools. What is not clear counts as no access, or as lines that cover no others:
-rather a read too many than one too few.
+Tools are recognised by the words in their names and by a path in their arguments, in English or Chinese; nothing
+depends on a particular agent. Unclear calls count as no access, or as lines that cover no others: it is better to keep
+a read too many than to lose one.
 """
 
 import json
@@ -17,12 +17,12 @@ from everlong.core import Json, JsonObject, ToolCall, ToolResult
 
 __all__ = ["Access", "Span", "Use", "accesses", "looks_failed", "looks_partial"]
 
-#: Words in tools' names, and in the "command" of tools that can do several things. The first row that fits decides.
+#: Words in tools' names, and in the "command" of tools with several functions. The first matching pattern decides.
 EDITING = re.compile(
     r"\b(?:edit(?:or)?|multiedit|replace|patch|insert|append|update|modify|undo)\b|编辑|修改|替换|插入|追加|更新"
 )
 WRITING = re.compile(r"\b(?:(?:over)?write|create|save)\b|写|创建|新建|保存|覆盖")
-#: Tools that look at something else than the text of one file.
+#: Tools that read something other than the text of one file.
 OTHER = re.compile(
     r"\b(?:dir|directory|folder|list|ls|tree|search|grep|glob|find|image|picture|outline|symbols|info|diff|url|page"
     r"|browser|e?mail)\b|目录|文件夹|搜索|查找|列表|图片|网页|邮件"
@@ -45,9 +45,9 @@ WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 COMMAND = re.compile(r"\w+")
 PATCHED = re.compile(r"^(?:\*\*\* (?:Update|Add) File: |\+\+\+ (?:b/)?)([^\t\r\n]+)", re.MULTILINE)
 
-EDGE = 400  # characters at the ends of a result in which tools say how it went
-#: How failure is reported if the format has no field for it: at the very start, or by a tool that writes anywhere
-#: in its first line, which is never a line of the file.
+EDGE = 400  # characters at each end of a result where tools report the outcome
+#: How failure is reported if the format has no field for it: at the very start, or for tools that write, anywhere in
+#: the first line, which is never a line of the file.
 FAILED = re.compile(
     r"[\s\[({<\"'*❌✗]*(?:\w*(?:error|exception)\b|fail(?:ed|ure)?\b|traceback|cannot|can't|could ?n[o']t|unable"
     r"|no such|(?:file )?(?:not found|does not exist)|(?:permission|access) denied|invalid|is_error|success\"?: ?false"
@@ -59,7 +59,7 @@ UNWRITTEN = re.compile(
     r"|失败|错误|未找到|找不到|不存在|不唯一",
     re.IGNORECASE,
 )
-#: How a tool says that it did not show everything.
+#: Phrases of a tool that did not show everything.
 PARTIAL = re.compile(
     r"truncat|omitted|left out|not shown|more lines|showing (?:lines|first)|use offset|截断|省略|未显示|剩余",
     re.IGNORECASE,
@@ -70,19 +70,19 @@ class Use(StrEnum):
     """What a call does to a file."""
 
     READ = "read"
-    WRITE = "write"  # all its text, which stands in the arguments
-    EDIT = "edit"  # some of it
+    WRITE = "write"  # the whole text, which is in the arguments
+    EDIT = "edit"  # part of the text
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Lines `first` to `last` as a tool counts them. `first` None: not known; `last` None: to the end."""
+    """Lines `first` to `last`, as the tool counts them. `first` is None if unknown; `last` is None for the end."""
 
     first: int | None
     last: int | None = None
 
     def covers(self, other: "Span") -> bool:
-        """Whether all lines of the other are surely among these."""
+        """Whether these lines certainly include all lines of the other span."""
         if self.first is None or other.first is None or self.first > other.first:
             return False
         return self.last is None or (other.last is not None and other.last <= self.last)
@@ -90,7 +90,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A call on one file. `span` are the lines that were read, None for the whole file."""
+    """An access to one file. `span` are the lines that were read, None for the whole file."""
 
     tool: str
     path: str
@@ -99,7 +99,7 @@ class Access:
 
 
 def accesses(call: ToolCall) -> tuple[Access, ...]:
-    """The files a call reads or writes.
+    """Return the files that a call reads or writes.
 
     Example: view(path="./a.py", view_range=[1, 20]) -> Access("view", "a.py", Use.READ, Span(1, 20))
     """
@@ -116,7 +116,7 @@ def accesses(call: ToolCall) -> tuple[Access, ...]:
 
 
 def looks_failed(result: ToolResult, use: Use) -> bool:
-    """Whether the call went wrong, as far as its result shows."""
+    """Return whether the call failed, as far as its result shows."""
     opening = result.text[:EDGE].lstrip()
     if result.failed or FAILED.match(opening):
         return True
@@ -124,13 +124,13 @@ def looks_failed(result: ToolResult, use: Use) -> bool:
 
 
 def looks_partial(result: ToolResult) -> bool:
-    """Whether the result says that it does not show everything."""
+    """Return whether the result says that it does not show everything."""
     text = result.text
     return PARTIAL.search(text[:EDGE]) is not None or PARTIAL.search(text[-EDGE:]) is not None
 
 
 def _fields(arguments: str) -> JsonObject:
-    """The arguments by their plain names; a text that is not a JSON object is one argument without a name."""
+    """Return the arguments by normalised name. Anything but a JSON object becomes one argument without a name."""
     try:
         value = cast(Json, json.loads(arguments))
     except (ValueError, RecursionError):
@@ -141,12 +141,12 @@ def _fields(arguments: str) -> JsonObject:
 
 
 def _first(fields: JsonObject, names: re.Pattern[str]) -> Json:
-    """The first argument of such a name that is given."""
+    """Return the first argument that is given under such a name; None if there is none."""
     return next((value for key, value in fields.items() if value is not None and names.fullmatch(key)), None)
 
 
 def _use(name: str, fields: JsonObject) -> Use | None:
-    """What the tool does, by its command if it has one that says so; None for any other tool."""
+    """Return what the tool does, by its command if that says so, otherwise by its name; None if unclear."""
     command = _first(fields, COMMANDS)
     use = _named_use(command) if isinstance(command, str) and COMMAND.fullmatch(command) else None
     use = use or _named_use(name)
@@ -164,7 +164,7 @@ def _named_use(name: str) -> Use | None:
 
 
 def _plain(path: str) -> str:
-    """One spelling for one file. Example: ".\\\\src\\\\a.py" -> "src/a.py" """
+    """Return the normalised path of a file. Example: ".\\\\src\\\\a.py" -> "src/a.py" """
     return normpath(" ".join(path.split()).replace("\\", "/"))
 
 
@@ -175,7 +175,7 @@ def _patched(fields: JsonObject) -> Iterator[str]:
 
 
 def _span(fields: JsonObject) -> Span | None:
-    """The lines asked for; None if nothing bounds them."""
+    """Return the requested lines; None for the whole file."""
     if _first(fields, OTHER_BOUND) is not None:
         return Span(None)
     if (bounds := _first(fields, RANGE)) is not None:
@@ -193,7 +193,7 @@ def _span(fields: JsonObject) -> Span | None:
 
 
 def _range(value: Json) -> Span:
-    """Example: [1, 20] and "1-20" -> Span(1, 20); [5, -1] -> Span(5)"""
+    """Return a range of lines. Example: [1, 20] and "1-20" -> Span(1, 20); [5, -1] -> Span(5)"""
     ends: list[Json] = value if isinstance(value, list) else []
     if isinstance(value, str):
         ends = [end for end in re.split(r"\s*[-:,]\s*", value.strip()) if end]

@@ -1,7 +1,7 @@
-"""The texts that replace what was left out, by language: their one home.
+"""The texts that replace what was left out, by language.
 
-Each says what is missing, how much, and the reference under which the original is kept; how to ask for it
-only if the model can ask (`Task.recall`). Never put inside the arguments of a call.
+Each says what is missing, how much, and the reference of the original, and how to recall it if the model can
+(`Task.recall`). Markers are never put into the arguments of a call.
 """
 
 import re
@@ -26,15 +26,15 @@ __all__ = [
     "rounds_left_out",
 ]
 
-GAP = "[…]"  # where more is missing of a text that says so once
+GAP = "[…]"  # marks further gaps in a text; the first gap has the full marker
 LONGEST_NAME = 200  # characters of a path, an address or a tool's name inside a marker
-LONGEST_QUESTION = 80  # characters of a question that is named
-LONGEST_PLACEHOLDER = 1_000  # characters; anything longer is a result, whatever it begins with
+LONGEST_QUESTION = 80  # characters of a listed question
+LONGEST_PLACEHOLDER = 1_000  # characters; a longer text is a real result, whatever its beginning
 
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """One language. The fields are format strings."""
+    """The texts of one language, as format strings."""
 
     lines: str
     characters: str
@@ -97,7 +97,7 @@ PLACEHOLDER = re.compile(r"\[(?:result of [^\n]+ left out: |工具 [^\n]+ 的结
 
 
 def gap_in_result(cut: Cut, tokens: int, ref: Ref, task: Task) -> str:
-    """Between the head and the tail of a tool result; `tokens` are left out."""
+    """Return the marker between the head and the tail of a tool result; `tokens` are left out."""
     words = _words(task)
     shown, total = cut.lines_shown, cut.lines
     if cut.on_lines:
@@ -111,28 +111,28 @@ def gap_in_result(cut: Cut, tokens: int, ref: Ref, task: Task) -> str:
 
 
 def gap_in_message(cut: Cut, ref: Ref, task: Task) -> str:
-    """Between the head and the tail of what somebody said."""
+    """Return the marker between the head and the tail of a message."""
     total = len(cut.text)
     return _marker(_words(task).message.format(left=total - cut.characters, total=total), ref, task)
 
 
 def gaps_in_message(kept: int, total: int, ref: Ref, task: Task) -> str:
-    """At the first place where something of a message is missing; `kept` of its `total` characters are there."""
+    """Return the marker for the first gap in a message that keeps `kept` of its `total` characters."""
     return _marker(_words(task).gaps.format(left=total - kept, total=total), ref, task)
 
 
 def parts_shown(shown: int, total: int, tokens: int, ref: Ref, task: Task) -> str:
-    """Above the excerpts of a text that stand in its place; `shown` of `total` lines, `tokens` are left out."""
+    """Return the line above the excerpts that replace a text; `shown` of `total` lines, `tokens` are left out."""
     return _marker(_words(task).parts.format(shown=shown, total=total, tokens=tokens), ref, task)
 
 
 def piece_at(line: int, task: Task) -> str:
-    """Before an excerpt that does not follow on the one before it."""
+    """Return the line before an excerpt that does not directly follow the previous one."""
     return _words(task).piece.format(line=line)
 
 
 def result_placeholder(tool: str, path: str, tokens: int, pictures: int, ref: Ref, task: Task) -> str:
-    """All that stays of a tool result: one line."""
+    """Return the line that replaces a tool result."""
     words = _words(task)
     facts = [_one_line(path)] if path else []
     facts.append(words.tokens.format(tokens=tokens))
@@ -143,18 +143,18 @@ def result_placeholder(tool: str, path: str, tokens: int, pictures: int, ref: Re
 
 
 def is_placeholder(text: str) -> bool:
-    """Whether the text is one of ours, in any language, and nothing but."""
+    """Return whether the text is only a placeholder for a tool result, in any language."""
     return len(text) <= LONGEST_PLACEHOLDER and PLACEHOLDER.fullmatch(text) is not None
 
 
 def picture_stub(facts: tuple[str, ...], ref: Ref, task: Task) -> str:
-    """What stands for a picture; `facts` say what it was. Example: ("image/png", "640x480", "12 kB")"""
+    """Return the text that replaces an image; `facts` describe it. Example: ("image/png", "640x480", "12 kB")"""
     words = _words(task)
     return _marker(words.picture.format(what=words.comma.join(map(_one_line, facts))), ref, task)
 
 
 def rounds_left_out(count: int, questions: Sequence[tuple[str, Ref]], task: Task) -> str:
-    """What stands for whole rounds: how many are missing, and of the newest the question and its reference."""
+    """Return the text that replaces whole rounds: how many, and the given questions with their references."""
     lines = (f"- {_one_line(text)[:LONGEST_QUESTION]} {_marker('', ref, task)}" for text, ref in questions)
     return "\n".join((f"[{_words(task).rounds.format(count=count)}]", *lines))
 
@@ -170,6 +170,6 @@ def _marker(what: str, ref: Ref, task: Task) -> str:
 
 
 def _one_line(text: str) -> str:
-    """A name as it can stand in a marker; a long one keeps its end, where paths differ."""
-    flat = " ".join(text.encode("utf-8", "replace").decode().split())  # JSON escapes may hide half a surrogate pair
+    """Return a name on one line, for a marker; a long one keeps its end, where paths differ."""
+    flat = " ".join(text.encode("utf-8", "replace").decode().split())  # JSON escapes may leave a lone surrogate
     return flat if len(flat) <= LONGEST_NAME else "…" + flat[tail_start(flat, LONGEST_NAME) :]

@@ -1,8 +1,7 @@
-"""Shorter substitutes for parts of a draft, for steps that lose nothing: the rest is elsewhere or can be rebuilt.
+"""Replace parts of a draft by shorter ones without loss: the original is elsewhere or can be rebuilt.
 
-A step lists what it wants as `Shorter` values; `shorten` makes those changes that cost fewer tokens than what
-they replace. Each becomes one edit: the tokens of the message before and after, and the reference of the
-words that were given. Pictures and other blocks of a result stay where they are.
+A step lists `Shorter` values; `shorten` applies those that save tokens. Each becomes one edit with the tokens of the
+message before and after, and the reference of the original. Images and other blocks of a result stay where they are.
 """
 
 import re
@@ -20,7 +19,7 @@ STUB = re.compile(r"\[[^\n]*(?:; ref|；引用) [0-9a-f]{16}\b[^\n]*\]")
 
 @dataclass(frozen=True, slots=True)
 class Shorter:
-    """The part at (position, index) can be said as `part`."""
+    """A shorter `part` for the one at (position, index)."""
 
     position: int
     index: int
@@ -29,7 +28,7 @@ class Shorter:
 
 
 def open_results(draft: Draft) -> Iterator[tuple[int, int, ToolResult]]:
-    """(position, part index, result) of every tool result that a step may touch, oldest first."""
+    """Yield (position, part index, result) of every tool result that a step may change, oldest first."""
     for position, slot in draft.open():
         for index, part in enumerate(slot.message.parts):
             if isinstance(part, ToolResult):
@@ -37,7 +36,7 @@ def open_results(draft: Draft) -> Iterator[tuple[int, int, ToolResult]]:
 
 
 def each_text(result: ToolResult, shorter: Callable[[str], str | None]) -> ToolResult | None:
-    """The result with each block of words put through `shorter`; None if that gave None for all of them."""
+    """Return the result with `shorter` applied to each text block; None if it returns None for all of them."""
     content: list[ResultPart] = []
     changed = False
     for part in result.content:
@@ -51,7 +50,7 @@ def each_text(result: ToolResult, shorter: Callable[[str], str | None]) -> ToolR
 
 
 def with_stub(result: ToolResult, stub: str) -> ToolResult:
-    """The result with one line in place of all its words."""
+    """Return the result with one line in place of all its text."""
     content: list[ResultPart] = []
     said = False
     for part in result.content:
@@ -64,14 +63,15 @@ def with_stub(result: ToolResult, stub: str) -> ToolResult:
 
 
 def is_stub(text: str) -> bool:
-    """Whether the text is one line that stands for another, in any language, and nothing but."""
+    """Return whether the text is only a one-line substitute, in any language."""
     return len(text) <= LONGEST_STUB and STUB.fullmatch(text) is not None
 
 
 def original(draft: Draft, position: int, index: int) -> tuple[int | None, Ref]:
-    """Where the part stood in the history, and the reference of what it said there.
+    """Return the index of the original part in the history, and its reference.
 
-    Earlier steps may have changed it, or taken parts out before it: it stands at its index or further on.
+    Earlier steps may have changed the part or removed parts before it, so the original is at the same index or a later
+    one.
     """
     slot = draft.slots[position]
     part = slot.message.parts[index]
@@ -84,7 +84,7 @@ def original(draft: Draft, position: int, index: int) -> tuple[int | None, Ref]:
 
 
 def shorten(draft: Draft, task: Task, step: str, wanted: Iterable[Shorter]) -> Draft:
-    """Return the draft with the substitutes that gain something, or itself if none does."""
+    """Return the draft with the substitutes that save tokens, or the same draft if none does."""
     parts: dict[int, list[Part]] = {}
     tokens: dict[int, int] = {}
     edits: list[Edit] = []

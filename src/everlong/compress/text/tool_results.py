@@ -1,8 +1,8 @@
-"""The tool results of a draft, each with the call it answers, and the ways to say one shorter.
+"""The tool results of a draft, each with its call, and the ways to shorten one.
 
 A *placeholder* is one line; an *excerpt* is the head and the tail around one marker; an *abridged* result has its
-needed parts, in order. All carry the reference of the original. A result that comes in a user's role is a text; the
-line that frames it stays before what is said instead. Which results, when and how far is for the steps to decide.
+needed parts, in order. All have the reference of the original. A result in a user message is a text; the line that
+frames it stays before the replacement. The steps decide which results are shortened, when and how far.
 """
 
 import json
@@ -28,13 +28,13 @@ __all__ = [
     "with_text",
 ]
 
-WORTH = 20  # tokens; for fewer a result is not taken away
-LONGEST_FRAME = 200  # characters of the line that says that a user message is a result
+WORTH = 20  # tokens; a result is not replaced to save fewer
+LONGEST_FRAME = 200  # characters of the line that marks a user message as a result
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedResult:
-    """A result as it stands in a draft. `open` says whether a step may touch it; `frame` is said before the text."""
+    """A result in a draft. `open` says whether a step may change it; `frame` comes before the text."""
 
     position: int
     part: int
@@ -47,17 +47,17 @@ class PlacedResult:
 
     @property
     def tool(self) -> str:
-        """The name of the tool, "" if nobody says."""
+        """The name of the tool; "" if it is unknown."""
         named = self.result.name if isinstance(self.result, ToolResult) else ""
         return named or (self.call.name if self.call else "")
 
     @property
     def text(self) -> str:
-        """What the result says, without its frame."""
+        """The text of the result, without its frame."""
         return self.result.text.removeprefix(self.frame)
 
     def saying(self, text: str, *, alone: bool = False) -> ToolResult | Text:
-        """The same result in other words; `alone` without its pictures."""
+        """Return the same result with another text; with `alone`, without its images."""
         if isinstance(self.result, Text):
             return replace(self.result, text=self.frame + text)
         if alone:
@@ -66,7 +66,7 @@ class PlacedResult:
 
 
 def results_in(draft: Draft, counter: Counter) -> Iterator[PlacedResult]:
-    """Every result, oldest first."""
+    """Yield every result, oldest first."""
     messages = draft.messages
     calls = {pair.result: messages[pair.call[0]].parts[pair.call[1]] for pair in pairs_of(messages)}
     frames = frames_in(messages)
@@ -83,7 +83,7 @@ def results_in(draft: Draft, counter: Counter) -> Iterator[PlacedResult]:
 
 
 def texts_at(draft: Draft, position: int, counter: Counter, *, frame: bool = False) -> Iterator[PlacedResult]:
-    """The texts of one message as results; with `frame` the line that the first begins with is its frame."""
+    """Yield the texts of one message as results. With `frame`, the first line of the first text is its frame."""
     slot = draft.slots[position]
     free = slot.at != OURS and slot.at not in draft.protected
     for index, part in enumerate(slot.message.parts):
@@ -94,7 +94,7 @@ def texts_at(draft: Draft, position: int, counter: Counter, *, frame: bool = Fal
 
 
 def placeholder(found: PlacedResult, origins: Origins, task: Task, least: int = WORTH) -> tuple[Change, int] | None:
-    """The result as one line, and the tokens that saves; None if it is one already, or saves fewer than `least`."""
+    """Return the result as one line, and the tokens saved; None if it is one already or saves fewer than `least`."""
     if is_placeholder(found.text):
         return None
     given = origins.part(found.slot, found.part)
@@ -111,7 +111,7 @@ def placeholder(found: PlacedResult, origins: Origins, task: Task, least: int = 
 
 
 def shortened(cut: Cut, ref: Ref, task: Task, most_tokens: int | None, tail_share: float) -> str:
-    """The head and the tail of a result with the marker between, in at most `most_tokens` (the marker at least)."""
+    """Return the head and the tail of a result with the marker between, within `most_tokens` if the marker fits."""
     whole = task.counter.text(cut.text)
     while True:
         left_out = max(0, whole - _tokens_kept(cut, task.counter))
@@ -119,13 +119,13 @@ def shortened(cut: Cut, ref: Ref, task: Task, most_tokens: int | None, tail_shar
         size = task.counter.text(text)
         if most_tokens is None or size <= most_tokens or cut.characters == 0:
             return text
-        # Tokens are not spread evenly over a text: aim a little lower, and always get shorter.
+        # Tokens are unevenly distributed over a text: aim a little lower, and always get shorter.
         aim = int(cut.characters * most_tokens / size * 0.95)
         cut = cut_characters(cut, min(aim, cut.characters - 1), tail_share)
 
 
 def abridged(text: str, pieces: Sequence[Chunk], left_out: int, ref: Ref, task: Task) -> str:
-    """These pieces of a text, in order, each with the line where it begins unless it follows on the one before.
+    """Return pieces of a text, in order, each after its line number unless it directly follows the previous one.
 
     Example: "[excerpts: 2 of 90 lines, about 800 tokens left out; ref …]⏎[… line 41]⏎def f():⏎    return 1"
     """
@@ -141,7 +141,7 @@ def abridged(text: str, pieces: Sequence[Chunk], left_out: int, ref: Ref, task: 
 
 
 def with_text(result: ToolResult, text: str) -> ToolResult:
-    """The same result in other words; pictures and what is carried along stay where they are."""
+    """Return the same result with another text. Images and other parts stay where they are."""
     said = Text(text, _first_extra(result))
     at = next((index for index, inner in enumerate(result.content) if isinstance(inner, Text)), 0)
     after = (inner for inner in result.content[at:] if not isinstance(inner, Text))
@@ -149,7 +149,7 @@ def with_text(result: ToolResult, text: str) -> ToolResult:
 
 
 def string_argument(arguments: JsonText, keys: tuple[str, ...]) -> str:
-    """The first of these arguments that is there, as text; "" if none is, or if they are not a JSON object."""
+    """Return the first of these arguments that is given, as text; "" if none is, or if they are not a JSON object."""
     try:
         fields = json.loads(arguments)
     except (ValueError, RecursionError):
@@ -174,6 +174,6 @@ def _first_extra(result: ToolResult) -> JsonText:
 
 
 def _first_line(text: str) -> str:
-    """The first line with its end; "" if it is too long to be a frame, or the only one."""
+    """Return the first line with its line end; "" if it is too long for a frame, or the only line."""
     end = text.find("\n", len(text) - len(text.lstrip()), LONGEST_FRAME)
     return text[: end + 1]

@@ -1,4 +1,4 @@
-"""`count`, for callers who hold their own messages: the tokens of a list, and of a list that grew only what is new."""
+"""`count`: the tokens of a list of messages. If a list has grown since the last call, only new messages are counted."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,18 +8,25 @@ from typing import Any, cast
 from everlong.core import Json, Message, expect_list, expect_text
 from everlong.engine.budget import counter_for
 from everlong.engine.contracts import ToolLike, schema_texts
-from everlong.engine.histories.given import CONVERSATION, format_of_lists, gained, parsed_from, shared
+from everlong.engine.histories.given import (
+    CONVERSATION,
+    format_of_lists,
+    gained,
+    parsed_from,
+    read_conversation,
+    shared,
+)
 from everlong.tokens import Counter
-from everlong.wire import document_of, object_library, plain
+from everlong.wire import object_library, plain
 
 __all__ = ["count", "forget_counts"]
 
-REMEMBERED_LISTS = 8  # the newest list of so many models
+REMEMBERED_LISTS = 8  # models whose newest list is remembered
 
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """A list that was counted: a copy of each message, so that a changed one is noticed, and the tokens up to it."""
+    """A counted list: copies of the messages, to notice changes, and the total tokens up to each message."""
 
     copies: tuple[Json, ...]
     totals: tuple[int, ...]
@@ -34,9 +41,10 @@ def count(
     model: str = "",
     tools: Sequence[ToolLike] = (),
 ) -> int:
-    """Return the tokens of messages of any kind that `fit` takes (or a whole request body), with the tool schemas.
+    """Return the number of tokens of messages and tool schemas.
 
-    A list that begins as the last one did costs what is new.
+    `messages` can be anything that `fit` accepts, including a whole request body. When a list begins like the one
+    counted before, only the new messages are counted.
 
     >>> count([{"role": "user", "content": "hello world"}], model="gpt-4o")
     6
@@ -45,7 +53,7 @@ def count(
     counter = counter_for(model)
     schemas = counter.tools(schema_texts(tools))
     if isinstance(messages, Mapping):
-        document = document_of(plain(messages))
+        document = read_conversation(plain(messages))
         return counter.messages(document.messages) + counter.tools(document.tools) + schemas
     expect_list("messages", messages, CONVERSATION)
     library = object_library(messages)
@@ -55,7 +63,7 @@ def count(
 
 
 def forget_counts() -> None:
-    """Forget every list and every message that was counted: for those who measure."""
+    """Forget every list and message that was counted, for benchmarks."""
     _counted.clear()
     counter_for.cache_clear()
 
@@ -66,7 +74,7 @@ def _count_list(rows: list[Json], model: str, counter: Counter) -> int:
     new = gained(rows, start) if start else None
     if new is None:
         start, new = 0, tuple(map(plain, rows))
-        document = document_of(list(new))
+        document = read_conversation(list(new))
         messages: Iterable[Message] = document.messages
         if format_of_lists(document.fmt) is None:
             return counter.messages(messages)

@@ -1,8 +1,8 @@
-"""`fit`, for callers who hold their own messages: the same kind of messages in and out, no event loop, no store.
+"""`fit`: bring a list of messages under a budget. The same kind of messages in and out, no event loop, no store.
 
-It brings any conversation under any budget, valid and whole where it matters. Pure: the same messages and budget
-give the same bytes. With the result of an earlier call it repeats what was sent before byte for byte and adds only
-what is new, until the budget is reached again. A caller's list that grows from call to call costs what is new in it.
+It is pure: the same messages and the same budget give the same bytes. With the result of an earlier call it repeats
+what was sent before byte for byte and adds only what is new, until the budget is reached again. When a list grows from
+call to call, only the new messages cost time.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,8 +28,10 @@ from everlong.core import (
 from everlong.engine.budget import counter_for, target_share
 from everlong.engine.contracts import ToolLike, schema_texts
 from everlong.engine.histories.given import Given, format_of_lists, given
+from everlong.engine.settings import DEFAULT_SETTINGS
 from everlong.engine.view import View, ViewOptions, view_of
 from everlong.errors import BudgetImpossible, InputError
+from everlong.relevance import computed_likeness
 from everlong.tokens import Counter
 from everlong.windows import window
 from everlong.wire import FORMATS, Document, plain, sendable, sent_as, value_of, with_messages
@@ -41,27 +43,30 @@ X = TypeVar("X")
 
 @dataclass(frozen=True)
 class Fitted(Generic[X]):
-    """A conversation that fits. `tokens` counts messages and tool schemas, `edits` says what was changed and why."""
+    """The result of `fit`: messages that fit into the budget.
+
+    `tokens` counts the messages and the tool schemas, and `budget` is what they had to fit into.
+    """
 
     document: Document
     view: View = field(repr=False)
     tokens: int
     budget: int
-    #: What the caller gave; None for a document that was read elsewhere.
+    #: The caller's input; None for a document that was read elsewhere.
     given: Given[X] | None = field(default=None, repr=False)
-    #: What the view was made for; None if the messages were to stay as they are.
+    #: The options of the view; None if the preset leaves the messages as they are.
     options: ViewOptions | None = field(default=None, repr=False)
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """Every change: which message, what, why, tokens before and after, reference."""
+        """Every change: which message, what was done and why, tokens before and after, a reference to the original."""
         return self.view.edits
 
     @cached_property
     def messages(self) -> list[X]:
-        """The messages, of the kind they came in; one that was not touched is the very object that was given.
+        """The messages to send, of the same kind as the input. An unchanged message is the same object as in the input.
 
-        What stands beside them is in `body`.
+        Other fields of a request body are in `body`.
         """
         if self.given is not None and self.given.library is not None:
             items = self.given.back(self.view.messages)
@@ -71,12 +76,12 @@ class Fitted(Generic[X]):
         own = FORMATS.get(self.document.fmt)
         if isinstance(value, dict):
             value = value["messages" if own is None else own.api.messages]
-        if isinstance(value, str):  # Responses: a single question
+        if isinstance(value, str):  # the Responses format allows a single string
             value = [{"role": "user", "content": value}]
         return cast("list[X]", value)
 
     def _sendable(self, items: list[X]) -> bool:
-        """Whether the provider takes the items as they came; how some are written has to be made right."""
+        """Whether the provider accepts the items unchanged; some have to be rewritten."""
         own = FORMATS.get(self.document.fmt)
         if own is None or self.options is None or self.given is None or self.given.library is None:
             return True
@@ -86,17 +91,17 @@ class Fitted(Generic[X]):
 
     @cached_property
     def body(self) -> Any:
-        """The whole request body or session in the format it came in."""
+        """The whole request body or session, in the format of the input."""
         return value_of(self.document, sent=self.options is not None)
 
     def original(self, ref: str) -> bytes:
-        """Return the bytes behind a reference: what stood there before the edit."""
+        """Return the original bytes behind an edit's reference. Raises InputError if no edit has this reference."""
         for edit in self.edits:
             if edit.ref == ref:
                 original = original_in(self.view.history[edit.at], edit.part, ref)
                 if original is not None:
                     return original
-        raise InputError(f"no edit has the reference {ref!r}")
+        raise InputError(f"no edit has the reference {ref!r}: see the references in fitted.edits")
 
 
 @overload
@@ -109,6 +114,7 @@ def fit(
     preset: str | Preset = ...,
     pins: Sequence[int] = ...,
     previous: "Fitted[dict[str, Any]] | None" = ...,
+    semantic: str = ...,
 ) -> "Fitted[dict[str, Any]]": ...
 
 
@@ -122,6 +128,7 @@ def fit(
     preset: str | Preset = ...,
     pins: Sequence[int] = ...,
     previous: Fitted[X] | None = ...,
+    semantic: str = ...,
 ) -> Fitted[X]: ...
 
 
@@ -134,17 +141,28 @@ def fit(  # noqa: PLR0913 - what to fit, for whom, into how much; all but the fi
     preset: str | Preset = "auto",
     pins: Sequence[int] = (),
     previous: Fitted[Any] | None = None,
+    semantic: str = "off",
 ) -> Fitted[Any]:
-    """Return the messages brought under `budget` tokens, tool schemas included; the same kind out.
+    """Bring messages under a token budget without calling a model, and return them with a list of the edits.
 
-    `messages` is a list (dicts of any wire format, objects of the OpenAI and Anthropic SDKs, messages of LangChain,
-    pydantic-ai and others), or a whole request body. `tools` are schemas or functions. Without a budget the model's
-    window decides. `pins` are indexes into the messages that must stay as they are. With the `previous` result of a
-    shorter list, what was sent before is repeated byte for byte; when a compaction is due it goes down to the
-    target, so that the next ones need none. Raises BudgetImpossible, naming the parts and their sizes, if
-    what must stay is larger than the budget.
+    - `messages`: a list of dicts in any wire format, of OpenAI or Anthropic SDK objects, or of messages of LangChain,
+      pydantic-ai and other frameworks; or a whole request body.
+    - `model`: the model whose tokenizer counts, and whose context window is the default budget.
+    - `budget`: the most tokens for messages and tool schemas together. Default: the model's window, less space for the
+      reply.
+    - `tools`: tool schemas or functions. They count against the budget.
+    - `preset`: the name of a preset, or your own `Preset`.
+    - `pins`: indexes of messages that must stay unchanged.
+    - `previous`: the result for a shorter version of the same list. What was sent before is repeated byte for byte,
+      which keeps the provider's prompt cache valid. A compaction then goes down to the target, so the next calls need
+      none.
+    - `semantic`: vectors that help to choose what to keep: "off", "static", a folder with a model, or
+      "module:function".
+
+    Returns a `Fitted`. Raises BudgetImpossible, with each part and its size, if what must stay is larger than the
+    budget.
     """
-    expect("previous", previous, (Fitted, NoneType), "what an earlier call of fit returned")
+    expect("previous", previous, (Fitted, NoneType), "the result of an earlier call of fit")
     conversation: Given[Any] = given(messages, None if previous is None else previous.given)
     schemas = schema_texts(tools, conversation.fmt)
     document = replace(conversation.document, tools=(*conversation.document.tools, *schemas))
@@ -156,6 +174,7 @@ def fit(  # noqa: PLR0913 - what to fit, for whom, into how much; all but the fi
         pins=_pinned(pins, conversation, messages),
         previous=previous,
         given=conversation,
+        semantic=semantic,
     )
 
 
@@ -168,12 +187,14 @@ def fit_document(  # noqa: PLR0913 - see fit
     pins: frozenset[int] = frozenset(),
     previous: Fitted[Any] | None = None,
     given: Given[Any] | None = None,
+    semantic: str = "off",
 ) -> Fitted[Any]:
-    """Return what `fit` does, for a document that was read already."""
+    """Do what `fit` does for a document that has already been read."""
     expect_text("model", model, "a model's name")
+    expect_text("semantic", semantic, "off, static, a folder with a model, or module:function")
     expect("preset", preset, (str, Preset), f"a preset or the name of one ({', '.join(PRESET_NAMES)})")
     if budget is not None:
-        expect_number("budget", budget, "the tokens that the messages and tools may take")
+        expect_number("budget", budget, "a number of tokens for messages and tools")
     counter = counter_for(model or document.model)
     limit = _default_budget(counter.model) if budget is None else budget
     schemas = counter.tools(document.tools)
@@ -189,12 +210,14 @@ def fit_document(  # noqa: PLR0913 - see fit
         counter=counter,
         limit=most,
         target=most,
-        # Who goes on calling wants few compactions: after each one the provider's prompt cache is filled again.
+        # A caller that continues needs few compactions, because each one makes the provider fill its prompt cache
+        # again.
         later=fixed + int((most - fixed) * share),
         preset=chosen,
         window=limit,
         fmt=sent_as(document),
         pins=pins,
+        likeness=None if semantic == DEFAULT_SETTINGS.semantic else computed_likeness(semantic),
     )
     try:
         view = _view(document, options, previous, limit - schemas)
@@ -205,7 +228,7 @@ def fit_document(  # noqa: PLR0913 - see fit
 
 
 def _view(document: Document, options: ViewOptions, previous: Fitted[Any] | None, widest: int) -> View:
-    """The view within the limit. If what must stay needs it, the margin of an estimated count gives way."""
+    """Return the view within the limit. If what must stay does not fit, the margin for estimates is used too."""
     try:
         return view_of(document.messages, options, _continued(previous, options))
     except BudgetImpossible:
@@ -221,7 +244,7 @@ def _fixed(messages: Sequence[Message], counter: Counter, pins: frozenset[int], 
 
 
 def _continued(previous: Fitted[Any] | None, options: ViewOptions) -> View | None:
-    """The earlier view, as far as it can be repeated: not if it left out or shortened what is pinned now."""
+    """Return the earlier view, unless it left out or shortened a message that is pinned now."""
     if previous is None or previous.options is None or previous.options.fmt != options.fmt:
         return None
     pinned = options.pins - previous.options.pins
@@ -233,13 +256,13 @@ def _continued(previous: Fitted[Any] | None, options: ViewOptions) -> View | Non
 
 
 def _default_budget(model: str) -> int:
-    """What the model's window leaves beside a reply."""
+    """Return the tokens that the model's window leaves beside the reply."""
     known = window(model)
     return min(known.prompt, Budget.of(known.context, max_output=known.output).available)
 
 
 def _budget_for_messages(limit: int, schemas: int, counter: Counter) -> int:
-    """What the messages may count to, so that the true figure stays under the limit even if the count is low."""
+    """Return how many counted tokens messages may have so that they fit even if the count is too low."""
     most = int(limit / (1 + counter.vocabulary.spread)) - schemas
     if schemas and most <= 0:
         raise BudgetImpossible(limit, [("tool schemas", schemas)])
@@ -249,7 +272,7 @@ def _budget_for_messages(limit: int, schemas: int, counter: Counter) -> int:
 def _pinned(
     pins: Sequence[int], conversation: Given[Any], messages: Sequence[Any] | Mapping[str, Any]
 ) -> frozenset[int]:
-    """Indexes of the caller's list as indexes of the history, which may have system text in front."""
+    """Convert indexes of the caller's list into indexes of the history, which may begin with system text."""
     if not pins:
         return frozenset()
     expect_list("pins", pins, "a list of indexes into the messages")
@@ -257,21 +280,21 @@ def _pinned(
         expect("a pin", pin, int, "the index of a message")
     document, own = conversation.document, FORMATS.get(conversation.document.fmt)
     if own is None:
-        raise InputError(f"pins by index need one message an item, which {document.fmt} does not have")
+        raise InputError(f"pins are not supported for {document.fmt}: its items are not single messages")
     length = len(messages.get(own.api.messages, ()) if isinstance(messages, Mapping) else messages)
     wrong = [pin for pin in pins if not 0 <= pin < length]
     if wrong:
-        raise InputError(f"no message {wrong[0]} to pin: there are {length}")
+        raise InputError(f"there is no message {wrong[0]} to pin: messages are numbered from 0 to {length - 1}")
     if conversation.library is not None:
         return _pinned_units(pins, conversation)
     if not own.item_is_message:
-        raise InputError(f"pins by index need one message an item, which {document.fmt} does not have")
+        raise InputError(f"pins are not supported for {document.fmt}: its items are not single messages")
     offset = len(document.messages) - length
     return frozenset(pin + offset for pin in pins)
 
 
 def _pinned_units(pins: Sequence[int], conversation: Given[Any]) -> frozenset[int]:
-    """Where the messages of the pinned items stand in the history."""
+    """Return the positions of the pinned items' messages in the history."""
     places: set[int] = set()
     item, place = 0, 0
     for unit in conversation.units:

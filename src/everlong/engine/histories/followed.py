@@ -1,8 +1,8 @@
-"""Threads that follow a history which someone else holds, such as the messages of an agent framework.
+"""Threads that follow a history that the caller holds, such as the messages of an agent framework.
 
-What is new in the history is appended to its thread. Where it was rewritten, it goes on in a branch, with the
-compactions that still apply: what was sent before stays as it was as far as it can. Leading system text is no part of
-the thread: it comes with each call and may change with each.
+New messages of the history are appended to its thread. If the history was rewritten, it continues in a branch with the
+compactions that still apply, so that as much as possible of the earlier requests stays the same. Leading system text is
+not part of the thread: it comes with each call and may change.
 """
 
 import json
@@ -21,13 +21,13 @@ from everlong.wire import library_named, library_of
 
 __all__ = ["FollowedHistories", "held_history"]
 
-FACT = "followed"  # the kind of fact that names the branch in which a thread goes on
+FACT = "followed"  # the kind of fact that names the branch in which a thread continues
 KEPT = 64  # histories in memory
 
 
 @dataclass(slots=True)
 class _Followed:
-    """A thread that follows a history: its messages and for each the order of its row."""
+    """A thread that follows a history: its messages, and the order of the row of each."""
 
     thread: str
     messages: list[Message] = field(default_factory=list)
@@ -35,7 +35,7 @@ class _Followed:
 
 
 def held_history(items: Sequence[Any], fmt: str, named: str = "") -> HeldHistory:
-    """Read a history that someone else holds, of the library that is named or found by looking.
+    """Read a history that the caller holds, of the named library or of the one that its items belong to.
 
     Plain dicts count as messages of this format.
     """
@@ -52,7 +52,7 @@ class FollowedHistories:
         self._mine = Lock()
 
     def current(self, thread: str) -> str:
-        """Return the thread in which the history of this name goes on: itself, or its newest branch."""
+        """Return the thread that continues this history: the thread itself, or its newest branch."""
         known = self._known.get(thread)
         if known is not None:
             return known.thread
@@ -80,7 +80,7 @@ class FollowedHistories:
         known = self._known.get(thread)
         threads = self._engine.threads
         if known is not None:
-            with suppress(NoThread):  # removed meanwhile
+            with suppress(NoThread):  # the thread was removed meanwhile
                 threads.thread(known.thread)
                 return known
         followed = _Followed(self.current(thread) if known is None else thread)
@@ -90,18 +90,19 @@ class FollowedHistories:
                     followed.messages.append(row.entry)
                     followed.orders.append(row.order)
         except NoThread:
-            with suppress(ThreadExists):  # two may come first at once
+            with suppress(ThreadExists):  # another caller may create it at the same moment
                 threads.create(followed.thread, owner=owner or "")
         return followed
 
     def _branch(self, thread: str, old: _Followed, shared: int, owner: str | None) -> _Followed:
-        """Go on from the last message that is still the same, with the newest compaction of what stands before."""
+        """Continue in a branch from the last unchanged message, with the newest compaction that does not cover it."""
         threads, name = self._engine.threads, f"{thread}~{self._engine.new_id()}"
         order = old.orders[shared]
         if shared:
             threads.branch(old.thread, order, name)
             standing = [row for row, stands in threads.points(old.thread) if stands and row.order >= order]
-            # What is last now is new to the model: a compaction that covers it was made for a longer history.
+            # The last shared message is new to the model again: a compaction that covers it was made for a longer
+            # history.
             last = old.orders[shared - 1]
             points = [row.entry for row in standing if isinstance(row.entry, Point) and row.entry.boundary <= last]
             if points:
@@ -120,7 +121,7 @@ class FollowedHistories:
 
 
 def _shared(known: Sequence[Message], history: History) -> int:
-    """How many messages at the front are still the same."""
+    """Return how many messages at the beginning are unchanged."""
     for at, (before, now) in enumerate(zip(known, history, strict=False)):
         if before is not now and before != now:
             return at

@@ -1,16 +1,19 @@
 """What a caller gives as a conversation: a whole request body, or a list of messages of any kind.
 
-A list is read once; of a list that grows from call to call only what is new is read. What was not changed goes back to
-the caller as the very object that it gave.
+If a list grows from call to call, only the new messages are read. Unchanged messages go back to the caller as the same
+objects.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-from everlong.core import Json, Message, expect_list
+from everlong.core import Json, Message, expect_list, nearest
+from everlong.errors import InputError, WireError
 from everlong.wire import (
     FORMATS,
+    GEMINI,
+    OLLAMA,
     OPENAI_CHAT,
     Document,
     Format,
@@ -25,19 +28,24 @@ from everlong.wire import (
     sent_as,
 )
 
-__all__ = ["CONVERSATION", "Given", "format_of_lists", "gained", "given", "parsed_from", "shared"]
+__all__ = ["CONVERSATION", "Given", "format_of_lists", "gained", "given", "parsed_from", "read_conversation", "shared"]
 
 X = TypeVar("X")
-#: What `fit` and `count` expect, as their errors say it.
+#: What `fit` and `count` expect, for their error texts.
 CONVERSATION = 'a list of messages, such as [{"role": "user", "content": "hello"}], or a whole request body'
+#: Roles whose messages say nothing without content. An assistant's may consist of calls.
+SPEAKING = ("user", "system", "developer")
+#: Where a message says what it says, by format; in any other format, content.
+CONTENT = {GEMINI.name: ("parts",), OLLAMA.name: ("content", "images")}
+MOST_KEYS, LONGEST_KEY = 6, 40  # keys of a message that an error shows, and characters of each
 
 
 @dataclass(frozen=True, slots=True)
 class Given(Generic[X]):
     """A conversation as it was given.
 
-    `rows` are copies of the items, where each is one message: by these a grown list is known. `library` is None for a
-    body or a session, which is written as a whole.
+    `rows` are copies of the items if each item is one message; they show whether a later list extends this one.
+    `library` is None for a body or a session, which is written as a whole.
     """
 
     document: Document
@@ -56,19 +64,19 @@ class Given(Generic[X]):
 
     @property
     def fmt(self) -> str:
-        """The wire format whose rules hold when it is sent."""
+        """The wire format whose rules apply when it is sent."""
         return sent_as(self.document)
 
     def back(self, sent: Sequence[Message]) -> list[X]:
-        """Return the items of what is sent: the caller's own where nothing was changed."""
+        """Return the items to send: the caller's own objects where nothing was changed."""
         assert self.library is not None, "a whole body is not written item by item"
         return given_back(self.library, self.units, sent)
 
 
 def given(messages: Sequence[X] | Mapping[str, Any], previous: Given[X] | None) -> Given[X]:
-    """Read a conversation. With what was given before, only what is new in a list is read."""
+    """Read a conversation. If it extends the `previous` one, only the new items are read."""
     if isinstance(messages, Mapping):
-        return Given(document_of(plain(messages)))
+        return Given(read_conversation(plain(messages)))
     expect_list("messages", messages, CONVERSATION)
     items = tuple(messages)
     library = object_library(items)
@@ -85,9 +93,42 @@ def given(messages: Sequence[X] | Mapping[str, Any], previous: Given[X] | None) 
     return _read_rows(items)
 
 
+def read_conversation(value: Json) -> Document:
+    """Read a decoded request body or list. Raises InputError for a message without content, which would disappear."""
+    try:
+        document = document_of(value)
+    except WireError as error:
+        _expect_content_in(value, error.fmt)  # a clearer error, if this is the reason
+        raise
+    _expect_content_in(value, document.fmt)
+    return document
+
+
+def _expect_content_in(value: Json, fmt: str) -> None:
+    form = FORMATS.get(fmt)
+    if form is not None:
+        rows = value.get(form.api.messages) if isinstance(value, dict) else value
+        _expect_content(rows if isinstance(rows, list) else (), form)
+
+
+def _expect_content(rows: Sequence[Json], form: Format, start: int = 0) -> None:
+    """Raise InputError for a message whose content is missing, perhaps because its key is misspelt.
+
+    `start` is the index of the first one in the list. Content may be empty or null.
+    """
+    keys = CONTENT.get(form.name, ("content",))
+    for at, row in enumerate(rows, start):
+        if isinstance(row, dict) and row.get("role") in SPEAKING and not any(key in row for key in keys):
+            given = [str(key)[:LONGEST_KEY] for key in row][:MOST_KEYS]
+            meant = nearest(keys[0], given)
+            hint = f"did you mean {keys[0]!r} for {meant!r}?" if meant else f"add {keys[0]!r}"
+            what = f"{form.api.messages}[{at}] has no {keys[0]}, only {', '.join(map(repr, given))}"
+            raise InputError(f"{what}; {hint}") from None
+
+
 def _read_rows(items: tuple[X, ...]) -> Given[X]:
     rows = tuple(map(plain, items))
-    document = document_of(list(rows))
+    document = read_conversation(list(rows))
     form = FORMATS.get(document.fmt)
     if form is None:
         return Given(document)
@@ -103,7 +144,7 @@ def _read_rows(items: tuple[X, ...]) -> Given[X]:
 
 
 def shared(rows: Sequence[Any], known: Sequence[Json]) -> int:
-    """Return how many items at the front still say what was copied."""
+    """Return how many items at the beginning are unchanged."""
     for at, (row, copy) in enumerate(zip(rows, known, strict=False)):
         if row != copy and plain(row) != copy:
             return at
@@ -113,18 +154,19 @@ def shared(rows: Sequence[Any], known: Sequence[Json]) -> int:
 def gained(rows: Sequence[Any], start: int) -> tuple[Json, ...] | None:
     """Return copies of the items of the list from `start` on.
 
-    None if that may be another format: plain words, with which a list begins, are the same in all of them.
+    None if they may be in another format: a list can begin with plain text messages, which are the same in all formats.
     """
     new = tuple(map(plain, rows[start:]))
     return new if format_of_lists(list_format(new)) is not None else None
 
 
 def format_of_lists(fmt: str) -> Format | None:
-    """Return the format if a list of its messages is all there is to a conversation: system text stands in it too."""
+    """Return the format if a list of its messages is a whole conversation, system text included."""
     own = FORMATS.get(fmt)
     return own if own is not None and own.item_is_message and not own.api.system else None
 
 
 def parsed_from(new: Sequence[Json], start: int) -> Iterator[Message]:
-    """Return the messages of a list from item `start` on."""
+    """Return the messages of the new items; `start` is the index of the first one in the list."""
+    _expect_content(new, OPENAI_CHAT, start)
     return (OPENAI_CHAT.read_message(row, f"messages[{at}]") for at, row in enumerate(new, start))

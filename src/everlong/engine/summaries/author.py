@@ -1,22 +1,22 @@
-"""Have a model write a summary, and accept it only after an audit. Knows no thread, stores nothing.
+"""Have a model write a summary, and accept it only after an audit. Uses no thread, stores nothing.
 
-Whatever goes wrong ends in a reason, never in a summary: a model that is silent, refuses, lies or writes too much. An
-answer is read to its end or given up: after its time, after far too many characters, at any failure. Calls are
-bounded: one correction for each part, one smaller try after an overflow, then the next author.
+Whatever goes wrong gives a reason instead of a summary: a model that is silent, refuses, invents things or writes too
+much. An answer is read to its end or given up, because of its time, its length or a failure. Calls are bounded: an
+author's corrections for each part, one smaller try after an overflow, then the next author.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
-from everlong.core import History, Message, Role, Text
+from everlong.core import History, Message, Role, Text, expect, expect_list
 from everlong.engine.budget import counter_for, window_of
 from everlong.engine.contracts import CallGrew, Failed, Finished, Model, Reply, Request, Said, Thought
 from everlong.engine.summaries.snapshot import Task
 from everlong.engine.usage import cost_of
-from everlong.errors import ContextOverflow, EverlongError
+from everlong.errors import ContextOverflow, EverlongError, ProviderError
 from everlong.relevance import in_language
 from everlong.summarize import (
     FREE_LIMIT,
@@ -48,49 +48,74 @@ __all__ = [
     "Written",
     "ask_author",
     "by_rules",
+    "expect_authors",
     "own_authors",
     "usage_sum",
     "write_summary",
 ]
 
 NOTHING = Usage()
-MOST_CHARACTERS = 200_000  # of one answer, thoughts included; a longer one is not a summary
-REPLY_SHARE, SUMMARY_SHARE = 4, 8  # an answer, and a summary, take at most this part of the author's window
+#: What `authors` must be, for errors.
+AUTHORS = 'a list of Authors, such as [Author(model=HttpModel("openai"), name="gpt-4o")]'
+MOST_CHARACTERS = 200_000  # of one answer, thoughts included; a longer answer is not a summary
+REPLY_SHARE, SUMMARY_SHARE = 4, 8  # divisors of the author's window: the largest answer, the largest summary
 THINKING = 2_000  # tokens that a model may think before it writes
-SMALLEST_PART = 400  # tokens of conversation; an author whose window leaves less cannot read one
+SMALLEST_PART = 400  # tokens of conversation; an author whose window leaves less cannot read a part
 SPARE = 0.9  # of what is left: counts of models without a known vocabulary are estimates
-SPARE_ON_CACHE = 0.98  # the same, of what a provider has measured before
+SPARE_ON_CACHE = 0.98  # the same if the provider has measured the prompt before
 CORRECTIONS = 1
-MOST_CHUNKS = 24  # calls for one summary; beyond it each part is read more coarsely
-LONGEST_ECHO = 2_000  # characters of an answer that its author is shown again
-#: Styles whose text is written again each time, with the summary before in sight; the others are merged by code.
+MOST_CHUNKS = 24  # calls for one summary; with more parts, parts are merged and read more coarsely
+LONGEST_ECHO = 2_000  # characters of an unusable answer that its author sees again
+#: Styles whose text is rewritten each time, from the previous summary; in other styles code merges the two.
 REWRITTEN: frozenset[Style] = frozenset({"free", "buffer"})
 CORRECTION = {
     "en": "This summary cannot be used: {0}. Write it again, from the conversation above alone.",
     "zh": "这份摘要不能使用：{0}。请只依据上面的对话重新写一份。",
 }
 
-#: Called with the words of an answer as they come.
+#: Called with the text of an answer as it arrives.
 Watcher = Callable[[str], None]
-#: Whether the model of a conversation also writes beside it. Or the names of models at the same place that do, in their
-#: order, by its client and its name: what was said there is read nowhere else.
+#: Whether the model of a conversation also writes its summaries. Or a function of its client and name that names models
+#: at the same endpoint, in the order to ask them; so no other server reads the conversation.
 OwnModel: TypeAlias = bool | Callable[[Model, str], Sequence[str]]
+
+
+@runtime_checkable
+class _Streams(Protocol):
+    """The part of a model's client by which a wrong value is recognised."""
+
+    def stream(self, request: Request) -> object: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """A model that may write summaries: its client, its name, and its window if that is known better than by name."""
+    """A model that may write summaries.
+
+    - `model`, `name`: its client and the model's name.
+    - `window`: its context window in tokens, if you know better than the registry.
+    - `seconds`: how long it may take.
+    - `corrections`: how many times it is asked to correct an unusable answer.
+    """
 
     model: Model
     name: str
     window: int | None = None
     seconds: float = 120.0
-    #: How many times it is told what is wrong with an answer.
     corrections: int = CORRECTIONS
+
+    def __post_init__(self) -> None:
+        expect("model of an Author", self.model, _Streams, 'a client, such as HttpModel("openai")')
+
+
+def expect_authors(authors: Sequence[Author]) -> None:
+    """Raise InputError unless every item is an Author."""
+    expect_list("authors", authors, AUTHORS)
+    for author in authors:
+        expect("authors", author, Author, AUTHORS)
 
 
 def own_authors(own: OwnModel, model: Model, name: str, window: int | None = None) -> tuple[Author, ...]:
-    """Return the authors at the place of a conversation itself, all behind its own client."""
+    """Return the authors at the conversation's own endpoint, which use its own client."""
     names = own(model, name) if callable(own) else (name,) if own else ()
     return tuple(
         Author(model=model, name=each, window=window if each == name else None) for each in dict.fromkeys(names)
@@ -101,7 +126,7 @@ def own_authors(own: OwnModel, model: Model, name: str, window: int | None = Non
 class Answer:
     """The answer of an author, or the reason why there is none.
 
-    `overflow` says that the question was too long, `limit` for which window.
+    `overflow` says that the prompt was too long, `limit` the window that it exceeded.
     """
 
     message: Message | None = None
@@ -142,7 +167,7 @@ async def _read(model: Model, request: Request, watch: Watcher | None) -> Answer
                 return Answer(reason=f"an answer of more than {MOST_CHARACTERS:,} characters")
             if watch is not None and isinstance(reply, Said):
                 watch(reply.text)
-    return Answer(reason="the stream ended without an end")
+    return Answer(reason="the stream stopped before the answer was complete")
 
 
 def usage_sum(one: Usage, other: Usage) -> Usage:
@@ -167,12 +192,13 @@ def _characters(reply: Reply) -> int:
 
 
 def _described(error: EverlongError) -> str:
-    return f"{type(error).__name__}: {error}"
+    status = f" {error.status}" if isinstance(error, ProviderError) and error.status else ""
+    return f"{type(error).__name__}{status}: {error}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """One author in one attempt: how often it was asked, what that cost, and how many answers were no summaries."""
+    """One author in one attempt: how often it was asked, the cost, and how many answers were not summaries."""
 
     endpoint: str
     name: str
@@ -202,7 +228,7 @@ class Written:
 
 
 class _Refused(Exception):
-    """This author writes no summary, and why."""
+    """This author does not write a summary; the text says why."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__(answer.reason)
@@ -211,7 +237,7 @@ class _Refused(Exception):
 
 @dataclass(slots=True)
 class _Session:
-    """One author at work: counts calls, adds up what they cost, learns how much the author can read."""
+    """One session with an author: counts calls, adds up their cost, learns how much the author can read."""
 
     author: Author
     task: Task
@@ -239,7 +265,7 @@ class _Session:
     async def ask(self, request: Request) -> Message:
         """Return one answer. Raises _Refused for anything else."""
         self.calls += 1
-        self.wrong += 1  # until it is known to be right
+        self.wrong += 1  # until the audit accepts the answer
         answer = await ask_author(self.author, request, self.watch)
         self.usage = usage_sum(self.usage, answer.usage)
         if answer.message is None:
@@ -247,12 +273,12 @@ class _Session:
         return answer.message
 
     def accept(self, removed: tuple[str, ...]) -> None:
-        """Note that the last answer is a summary, and what the audit took out of it."""
+        """Record that the last answer is a summary, and what the audit removed."""
         self.wrong -= 1
         self.removed += removed
 
     def tried(self, *, wrote: bool) -> Tried:
-        """Return how the author did."""
+        """Return the result of the author's attempt."""
         author = self.author
         return Tried(
             endpoint=author.model.endpoint,
@@ -303,14 +329,14 @@ def by_rules(task: Task, counter: Counter) -> Summary:
 
 async def _window_of(author: Author) -> int:
     served = None
-    with suppress(TimeoutError, EverlongError):  # a server that does not say is asked nothing more
+    with suppress(TimeoutError, EverlongError):  # if the server does not answer, the registry decides
         async with asyncio.timeout(author.seconds):
             served = None if author.window is not None else await author.model.served_window(author.name)
     return window_of(author.name, author.model.provider, override=author.window, served=served).prompt
 
 
 async def _by(session: _Session) -> Summary:
-    """The author's summary with the facts, which are copied by code. After an overflow once more, with less."""
+    """Return the author's summary with the facts, which code copies. After an overflow, try once more with less."""
     task = session.task
     facts = await asyncio.to_thread(_facts, task)
     try:
@@ -328,7 +354,7 @@ def _facts(task: Task) -> Facts:
 
 
 def _whole(task: Task, newest: Summary, facts: Facts, counter: Counter) -> Summary:
-    """The newest with what came before it, in the style that was asked for."""
+    """Return the newest summary with the facts, merged with the previous one unless its style rewrites the text."""
     whole = newest
     if task.previous is not None and (task.style not in REWRITTEN or newest.source == "rules"):
         whole = merged(task.previous, newest, limit=task.limit, counter=counter)
@@ -338,29 +364,30 @@ def _whole(task: Task, newest: Summary, facts: Facts, counter: Counter) -> Summa
 
 
 def _knows_it(session: _Session) -> bool:
-    """Whether this author has the beginning in its cache."""
+    """Return whether the author's provider has the prefix in its cache."""
     here = (session.author.model.endpoint, session.author.name)
     return session.task.cached is not None and session.task.cached_at == here
 
 
 async def _on_the_cache(session: _Session, sent: Request | None) -> Summary:
-    """Ask behind the last request, unchanged, so that the provider reads it from its cache.
+    """Ask with the last request as an unchanged prefix, so that the provider reads it from its cache.
 
-    It already contains the previous summary. If nothing fits behind it, the conversation is sent as text.
+    The request already contains the previous summary. If nothing fits behind it, the conversation is sent as text.
     """
     assert sent is not None, "there is something in the cache"
     task = session.task
     question = _user(instruction(task.style, task.language, focus=task.focus))
     request = replace(sent, messages=(*sent.messages, question))
     left = int(session.window - session.size(request) * task.scale / SPARE_ON_CACHE)
-    if left < session.limit // 2:  # most summaries are much shorter than they may be
+    if left < session.limit // 2:  # most summaries are much shorter than their limit
         return await _folded(session)
-    request = replace(request, max_tokens=min(left, max(session.reply, sent.max_tokens or 0)))
+    # The sampling temperature of the conversation does not apply to a summary.
+    request = replace(request, max_tokens=min(left, max(session.reply, sent.max_tokens or 0)), temperature=None)
     return await _passed(session, request, task.covered, task.previous)
 
 
 async def _folded(session: _Session) -> Summary:
-    """Part after part, each with the summary of those before it: never more than the author's window takes."""
+    """Summarise part after part, each with the summary of the parts before, so that each fits the author's window."""
     task, counter = session.task, session.counter
     so_far = _known_before(session)
     own = counter.text(system(task.style, task.language)) + counter.text(_asking(task, so_far, (99, 99)))
@@ -386,7 +413,7 @@ async def _folded(session: _Session) -> Summary:
 
 
 def _known_before(session: _Session) -> Summary | None:
-    """The previous summary as the author reads it; without its facts, which code carries on, if it is long."""
+    """Return the previous summary for the author's prompt; a long one without its facts, because code copies them."""
     previous = session.task.previous
     if previous is None:
         return None
@@ -406,7 +433,7 @@ def _parts(covered: History, counter: Counter, most: int) -> list[History]:
 
 
 async def _passed(session: _Session, request: Request, covered: History, previous: Summary | None) -> Summary:
-    """The answer that passes the audit; one corrective try, if it fits."""
+    """Return the summary that passes the audit, after the author's corrections if needed and if they fit."""
     task, counter = session.task, session.counter
     check = _Check(task, session.limit, covered, previous, counter)
     problem = ""

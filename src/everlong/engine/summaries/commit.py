@@ -1,16 +1,24 @@
-"""Commit a summary to its thread, unless what happened meanwhile forbids it.
+"""Commit a summary to its thread, unless a change in the meantime forbids it.
 
-New messages since the snapshot do no harm. Where a plain compaction came first, or too little is new for another, the
-summary is kept beside what the newest one left, and not a byte of the requests changes until the next compaction takes
-it along: two in a row would fill the provider's cache twice. After an undo or another summary nothing is stored. What
-is stored is one point, in one append; its row is named after the event that began it, so that whoever comes after a
-crash sees that it was made.
+New messages since the snapshot do no harm. If a plain compaction came first, or too little is new for another one, the
+summary is stored next to what the newest compaction left. Requests then stay the same, byte for byte, until the next
+compaction uses it: two compactions in a row would fill the provider's cache twice. After an undo, a deletion or another
+summary, nothing is stored. One append stores one point. Its row is named after the event that started the summary, so
+that after a crash it is known whether the point was stored.
 """
 
 from dataclasses import dataclass, replace
 
-from everlong.core import Entry, EventKind, Point, Recalled, Withdrawal
-from everlong.engine.preparation import assembled_with, planned_point, remember, report_compaction, standing
+from everlong.core import Entry, EventKind, Figures, Point, Recalled, Removal, Restoration, Withdrawal
+from everlong.engine.preparation import (
+    assembled_with,
+    messages_before,
+    planned_point,
+    remember,
+    report_compaction,
+    standing,
+    upcoming,
+)
 from everlong.engine.summaries.snapshot import Snapshot
 from everlong.engine.thread import CallContext, summary_message
 from everlong.errors import ThreadChanged
@@ -18,27 +26,28 @@ from everlong.summarize import Summary, decode_summary, encode_summary
 
 __all__ = ["SUMMARY", "Outcome", "commit_summary"]
 
-SUMMARY = "summary"  # the reason of a point that was made for one
-GAIN = 0.95  # of what the view took; a summary that leaves more is not worth its point
+SUMMARY = "summary"  # the reason of a point that was made for a summary
+GAIN = 0.95  # of the view before; a summary that leaves more is not worth a point
 ATTEMPTS = 4  # another process may append meanwhile; each attempt reads again
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How an attempt ended: applied, skipped or failed, and why; `tokens` is the size of the view then.
+    """How an attempt to write a summary ended: applied, skipped or failed, and why.
 
-    `awaits` says that the compaction it was made for has not come yet.
+    `figures` are those of the compaction it made, if any. `awaits` says that the compaction it was written for has not
+    happened yet.
     """
 
     kind: EventKind
     reason: str = ""
     summary: Summary | None = None
-    tokens: int | None = None
+    figures: Figures | None = None
     awaits: bool = True
 
 
 def commit_summary(context: CallContext, snapshot: Snapshot, summary: Summary) -> Outcome:
-    """Append the summary as a point of the thread, if it may be one. Raises BudgetImpossible if nothing fits."""
+    """Append the summary as a point of the thread, unless a change forbids it. Raises BudgetImpossible."""
     summary = _storable(replace(summary, covers=snapshot.covers))
     for _ in range(ATTEMPTS):
         if _overtaken(context, snapshot.length):
@@ -61,24 +70,24 @@ def commit_summary(context: CallContext, snapshot: Snapshot, summary: Summary) -
             context.refresh()
             continue
         context.refresh()
-        tokens = None if compaction is not None else _shown(context, entries[0], messages)
-        return Outcome(EventKind.SUMMARY_APPLIED, summary=summary, tokens=tokens, awaits=early)
+        figures = None if compaction is not None else _shown(context, entries[0], messages)
+        return Outcome(EventKind.SUMMARY_APPLIED, summary=summary, figures=figures, awaits=early)
     return Outcome(
         EventKind.SUMMARY_SKIPPED, f"the thread kept changing: the summary could not be stored in {ATTEMPTS} attempts"
     )
 
 
 def _storable(summary: Summary) -> Summary:
-    """The summary without halves of characters: facts are copied as they came, and some stores and providers refuse."""
+    """Return the summary without lone surrogates from copied facts: some stores and providers refuse them."""
     encoded = encode_summary(summary)
     clean = encoded.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return summary if clean == encoded else decode_summary(clean)
 
 
 def _overtaken(context: CallContext, length: int) -> bool:
-    """Whether an undo or another summary came since."""
+    """Return whether an undo, a deletion or another summary came in the meantime."""
     for row in context.engine.threads.read(context.thread, length, context.length):
-        if isinstance(row.entry, Withdrawal):
+        if isinstance(row.entry, Withdrawal | Removal | Restoration):
             return True
         if isinstance(row.entry, Point) and row.entry.reason == SUMMARY:
             return True
@@ -86,7 +95,7 @@ def _overtaken(context: CallContext, length: int) -> bool:
 
 
 def _compaction_since(context: CallContext, snapshot: Snapshot) -> Point | None:
-    """The compaction that came first, if nobody waits for the summary to be seen."""
+    """Return the compaction that came before the summary, unless a person waits for the summary."""
     row = context.state.opened.point
     if row is None or row.order < snapshot.length or snapshot.by_hand or context.budget.preset.every_call:
         return None
@@ -107,7 +116,7 @@ def _too_early(context: CallContext, snapshot: Snapshot) -> bool:
 
 
 def _kept_beside(context: CallContext, compaction: Point, summary: Summary) -> list[Entry]:
-    """What the compaction left, word for word, with the summary for the next one; what was recalled since stays too."""
+    """Return what the newest compaction left, unchanged, with the summary for the next one and text recalled since."""
     point = replace(compaction, reason=SUMMARY, focus=summary.focus, account=encode_summary(summary))
     newest = context.state.opened.point
     since = -1 if newest is None else newest.order
@@ -116,7 +125,7 @@ def _kept_beside(context: CallContext, compaction: Point, summary: Summary) -> l
 
 
 def _entries(context: CallContext, snapshot: Snapshot, summary: Summary) -> list[Entry]:
-    """A compaction with the summary in front, at least down to half of the view; empty if that gains too little."""
+    """Return a compaction that begins with the summary, to half of the view or less; empty if it saves too little."""
     if context.budget.preset.every_call:
         return [_alone(context, snapshot, summary)]
     before = standing(context).tokens
@@ -128,26 +137,34 @@ def _entries(context: CallContext, snapshot: Snapshot, summary: Summary) -> list
 
 
 def _alone(context: CallContext, snapshot: Snapshot, summary: Summary) -> Point:
-    """For a preset that assembles every request again: the point holds the summary alone, the preset places it."""
+    """Return a point with only the summary, for a preset that assembles each request and places the summary itself."""
+    raw = context.raw_history()
+    covered = sum(order < summary.covers for order in raw.orders)
+    before, after = upcoming(context), assembled_with(context, summary)
+    figures = Figures(
+        messages=messages_before(context, raw, covered),
+        before=context.budget.true(before.tokens),
+        after=context.budget.unanchored().true(after.tokens),
+    )
     return Point(
         boundary=summary.covers,
         summary=(summary_message(summary, context.budget.counter, snapshot.task.limit),),
         tokens_before=snapshot.before,
-        tokens_after=assembled_with(context, summary).tokens,
+        tokens_after=after.tokens,
         reason=SUMMARY,
         focus=summary.focus,
         account=encode_summary(summary),
         model=context.call.model,
+        figures=figures,
     )
 
 
-def _shown(context: CallContext, point: Entry, messages: int) -> int | None:
-    """Keep the view for the next call and report it; return its tokens."""
+def _shown(context: CallContext, point: Entry, messages: int) -> Figures | None:
+    """Report the compaction and keep the view for the next call; return its figures."""
     if not isinstance(point, Point):
         return None
-    if context.budget.preset.every_call:
-        return point.tokens_after
-    view = standing(context)
+    view = upcoming(context)
     report_compaction(context, point, view, messages)
-    remember(context, view)
-    return view.tokens
+    if not context.budget.preset.every_call:
+        remember(context, view)
+    return point.figures

@@ -1,53 +1,74 @@
-"""Schedule summaries beside the conversation: begun when due or asked for, one at a time for each thread.
+"""Schedule summaries in the background: started when due or requested, one at a time for each thread.
 
-Each is written from a snapshot while the thread goes on, and is stored only if nothing overtook it. Every attempt is a
-pair of events, its start and exactly one outcome, and a row of usage for each author that was asked. A summary begins
-at the end of a turn rather than in the middle; in a tool loop only just before a compaction would come without it.
-There is one attempt for a compaction, whatever comes of it; where all authors rest, rules write it.
+Each is written from a snapshot while the thread continues, and is stored only if nothing overtook it. Every attempt is
+a pair of events, its start and exactly one outcome, and a usage record for each author that was asked. A summary starts
+at the end of a turn; in the middle of a tool loop only just before a compaction. There is one attempt for each
+compaction, whatever its outcome; if all authors are paused, rules write the summary.
 """
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
-from everlong.core import Action, Event, EventKind, Message, Point, expect, expect_list, head_length, user_text
-from everlong.engine.budget import counter_for
+from everlong.core import (
+    Action,
+    Event,
+    EventKind,
+    Message,
+    Point,
+    Withdrawal,
+    expect,
+    head_length,
+    user_text,
+)
+from everlong.engine.budget import counter_for, margin_before
 from everlong.engine.contracts import Call, Model, Prepared
 from everlong.engine.engine import Engine
 from everlong.engine.events import Journal
 from everlong.engine.settings import Settings
+from everlong.engine.situation import asks_model
 from everlong.engine.summaries.attempts import Past, attempt_data, past_of
-from everlong.engine.summaries.author import Author, OwnModel, Watcher, Written, by_rules, own_authors, write_summary
+from everlong.engine.summaries.author import (
+    Author,
+    OwnModel,
+    Watcher,
+    Written,
+    by_rules,
+    expect_authors,
+    own_authors,
+    write_summary,
+)
+from everlong.engine.summaries.carriage import Asked, Background, Carrier, asked_in, packed
 from everlong.engine.summaries.commit import SUMMARY, Outcome, commit_summary
 from everlong.engine.summaries.snapshot import Snapshot, Wanted, policy_of, snapshot_of
 from everlong.engine.thread import CallContext, EngineContext, newest_summary, raw_history, work_on
 from everlong.engine.turn import whole
 from everlong.engine.usage import FOR_SUMMARIES
-from everlong.errors import EverlongError
+from everlong.errors import EverlongError, NoThread
+from everlong.jobs import URGENT, End, Job, LocalJobs
 from everlong.summarize import Style, redacted
 
-__all__ = ["Outcome", "Summaries", "is_due", "is_due_when_idle", "style_of"]
-
-# How far before the threshold: a step of a tool loop, or a turn, and the largest share of what can be moved until
-# then. A summary that comes too late for a compaction is taken along by the next one; one that comes too early is paid
-# for.
-STEP, TURN = (1_500, 0.05), (2_500, 0.15)
+__all__ = ["CANCELLED", "Outcome", "Summaries", "is_due", "is_due_when_idle", "style_of"]
 
 
 def style_of(settings: Settings) -> Style:
-    """Return the style of a thread's summaries if nobody chose one."""
+    """Return the style of a thread's summaries if none was chosen."""
     return settings.rules.summary.style
 
 
 def is_due(engine: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
-    """Return whether a summary should begin now that the request was answered. Holds no lock: it only looks."""
+    """Return whether a summary should start now that the request was answered. It only reads, without a lock."""
     policy = policy_of(settings, style)
     if not policy.by_count and engine.threads.thread(prepared.thread).points != prepared.compactions:
-        return False  # it was compacted since: what was sent says nothing about the view now
+        return False  # compacted since then: the size of the last request no longer matters
     last = next(iter(engine.threads.last(prepared.thread, 1)), None)
     in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
+    undone = engine.state(prepared.thread).undone
+    if undone and policy.by_count and not _grown_since_undo(engine, prepared.thread):
+        return False
     if policy.rounds is not None:
         if _forced_out(engine, prepared):
             return True
@@ -55,17 +76,25 @@ def is_due(engine: EngineContext, prepared: Prepared, settings: Settings, style:
         return not in_loop and questions >= policy.rounds
     if policy.evicts_before is not None:
         return not in_loop and _evicted(engine, prepared.thread, policy.evicts_before)
-    due = prepared.threshold
+    # After an undo, the next compaction comes only when it is unavoidable, at the limit.
+    due = prepared.limit if undone else prepared.threshold
     if policy.due is not None:
         return not in_loop and _tokens_now(engine, prepared) >= due and _helps(engine, prepared)
-    tokens, share = STEP if in_loop else TURN
-    margin = min(tokens, share * (due - prepared.budget.tools - prepared.budget.fixed))
+    margin = margin_before(due, prepared.budget, in_loop=in_loop)
     return prepared.tokens >= due - margin and _is_new(engine, prepared, margin)
 
 
+def _grown_since_undo(engine: EngineContext, thread: str) -> bool:
+    """Return whether the thread has grown enough since the last undo, for a preset that counts messages."""
+    opened = engine.state(thread).opened
+    undos = (row.order for row in reversed(opened.rows) if isinstance(row.entry, Withdrawal))
+    return opened.thread.length >= next(undos, 0) + AGAIN_AFTER
+
+
 def _helps(engine: EngineContext, prepared: Prepared) -> bool:
-    """Whether a summary at the document's own figure may help: the newest one brought the request below it, or enough
-    is new since.
+    """Return whether a summary may help a preset with its own threshold.
+
+    Either the newest summary brought the request below that threshold, or enough is new since then.
     """
     new = engine.state(prepared.thread).new_tokens(prepared.counted)
     below = new is None or prepared.counted - new + prepared.budget.tools < prepared.threshold
@@ -73,13 +102,13 @@ def _helps(engine: EngineContext, prepared: Prepared) -> bool:
 
 
 def _is_new(engine: EngineContext, prepared: Prepared, margin: float = 0) -> bool:
-    """Whether enough was said since the newest compaction that another may come, or will after `margin` tokens."""
+    """Return whether enough is new since the newest compaction for another one, now or after `margin` tokens."""
     new = engine.state(prepared.thread).new_tokens(prepared.counted)
     return new is None or new >= prepared.renewal - margin
 
 
 def _tokens_now(engine: EngineContext, prepared: Prepared) -> int:
-    """The tokens of the request with its answer: a finished message counts."""
+    """The tokens of the request and its answer."""
     said = (row.entry for row in engine.threads.read(prepared.thread, prepared.length))
     return prepared.tokens + counter_for(prepared.call.model).messages(
         tuple(entry for entry in said if isinstance(entry, Message))
@@ -87,10 +116,12 @@ def _tokens_now(engine: EngineContext, prepared: Prepared) -> int:
 
 
 def is_due_when_idle(engine: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
-    """Return whether a summary should begin because the thread is idle: the next request would find a cold cache."""
+    """Return whether a summary should start because the thread is idle and the provider's cache is about to expire."""
     thread = engine.threads.thread(prepared.thread)
     if policy_of(settings, style).by_count or settings.rules.every_call or thread.length > prepared.length + 1:
-        return False  # or somebody does speak
+        return False  # the last condition: somebody has written since
+    if engine.state(prepared.thread).undone:
+        return False
     last = next(iter(engine.threads.last(prepared.thread, 1)), None)
     in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
     budget = prepared.budget
@@ -128,18 +159,27 @@ def _evicted(engine: EngineContext, thread: str, evicts_before: Callable[[Sequen
 
 NOT_DUE = Outcome(EventKind.SUMMARY_SKIPPED, "not due")
 NOTHING_NEW = "nothing worth a summary since the last one"
+CANCELLED = "cancelled by hand"
 TAKEN_OVER = "another process took it over"
-AGAIN_AFTER = 20  # rows that a thread must grow by after an attempt that came to nothing
-IDLE = 0.8  # of the time after which a provider forgets a prefix
+GIVEN_UP = Outcome(EventKind.SUMMARY_SKIPPED, "given up before it began")
+ASKED_FOR = Outcome(EventKind.SUMMARY_SKIPPED, "requested")
+LOOK = "look"  # the kind of work that checks whether a summary is due, and writes it if no other process can
+IDLE_LOOK = "look when idle"
+ASK_AGAIN = 120.0  # seconds after which a job that nobody did is requested again
+AGAIN_AFTER = 20  # rows that a thread must grow by after a failed attempt
+IDLE = 0.8  # of the time after which a provider drops a cached prefix
 REMEMBERED = 1_024  # threads whose attempts need not be read again
 
 
 class Summaries:
-    """Writes summaries for the threads of one engine.
+    """Writes summaries in the background for the threads of one engine.
 
-    `authors` are asked in their order; after them, unless `own_model` is off, the model of the conversation itself, or
-    the models at its place that a function names.
-    Without a `style` each thread has that of its preset. `watch` is called with the words of a summary as they come.
+    - `authors`: the models to ask, in this order.
+    - `own_model`: whether to ask the model of the conversation after them; or a function that names models at its
+      endpoint.
+    - `style`: the style of summary; by default the one of each thread's preset.
+    - `watch`: a function that is called with the thread and the text of a summary as it arrives.
+    - `background`: the jobs that other processes may take over; by default summaries are written in this process.
     """
 
     def __init__(
@@ -150,56 +190,83 @@ class Summaries:
         style: Style | None = None,
         own_model: OwnModel = True,
         watch: Callable[[str, str], None] | None = None,
+        background: Background | None = None,
     ) -> None:
         expect("engine", engine, Engine, "an engine, such as Engine(open_store('chat.db'))")
-        expect_list("authors", authors, "a list of Authors")
+        expect_authors(authors)
         self._engine = engine
         self._authors = tuple(authors)
         self._style = style
         self._own_model = own_model
         self._watch = watch
-        self._running: dict[str, asyncio.Task[Outcome]] = {}
-        self._queued: dict[str, tuple[Prepared, Model]] = {}
+        background = background or Background(LocalJobs())
+        self._claim = background.claim
+        self._jobs, self._carrier, self._kind = background.jobs, background.carrier, background.summaries
+        self._mine: set[asyncio.Future[Outcome | None]] = set()
+        self._active: set[asyncio.Task[Any]] = set()
+        self._running: Counter[str] = Counter()
+        self._writing: dict[str, asyncio.Task[Written]] = {}
+        self._cancelled: set[str] = set()
         self._waiting: dict[str, asyncio.TimerHandle] = {}
+        self._asked: OrderedDict[str, tuple[int, float]] = OrderedDict()
         self._pasts: OrderedDict[str, Past] = OrderedDict()
+        if self._carrier is not None:
+            self._jobs.handle(self._kind, self._work)
         engine.after_turn.append(self.after_turn)
 
     def after_turn(self, prepared: Prepared, model: Model) -> None:
-        """Begin a summary after a turn if one is due, or look again when the one that runs is done. Never waits."""
+        """Start a summary after a turn if one is due, or check again when the running one is done. Returns at once."""
         thread = prepared.thread
-        if thread in self._running:
-            self._queued[thread] = (prepared, model)
-        else:
-            self._start(thread, self._consider(prepared, model))
+        self._start(thread, partial(self._consider, prepared, model))
         self._stop_waiting(thread)
         seconds = IDLE * self._engine_context.settings.cache_seconds
         self._waiting[thread] = asyncio.get_running_loop().call_later(seconds, self._idle, prepared, model)
 
     async def compact(self, thread: str, call: Call, model: Model, *, focus: str = "") -> Outcome:
-        """Write a summary now because someone asks for it, with a focus. One that runs is waited for first."""
-        while (running := self._running.get(thread)) is not None:
-            await asyncio.wait([running])
-        return await self._start(thread, self._by_hand(thread, _to(call, model), model, focus))
+        """Write a summary now, with an optional focus. Waits first for one that is already being written."""
+        work = partial(self._by_hand, thread, _to(call, model), model, focus)
+        return await self._start(thread, work, need=URGENT) or GIVEN_UP
 
     async def resume(self, thread: str, call: Call, model: Model) -> bool:
-        """Begin again what a crash interrupted, if it left anything; return whether it did."""
-        if thread in self._running or not await asyncio.to_thread(self._close_abandoned, thread):
+        """Start a summary again that a crash interrupted. Returns whether there was such a summary."""
+        if self.running(thread) or not await asyncio.to_thread(self._close_abandoned, thread):
             return False
-        if thread not in self._running:
-            wanted = Wanted(reason="interrupted before", style=self._chosen(await self._settings(thread)))
-            self._start(thread, self._run(thread, _to(call, model), model, wanted))
+        if not self.running(thread):
+            wanted = Wanted(reason="interrupted earlier", style=self._chosen(await self._settings(thread)))
+            self._start(thread, partial(self._run, thread, _to(call, model), model, wanted))
         return True
 
     def running(self, thread: str) -> bool:
-        """Return whether a summary of the thread is being written."""
-        return thread in self._running
+        """Return whether a summary of the thread is being written in this process."""
+        return self._running[thread] > 0
+
+    def cancel(self, thread: str) -> bool:
+        """Cancel the summary that is being written. Returns whether there was one. The thread does not change.
+
+        No other summary starts automatically for the same compaction. A summary that is already complete is stored.
+        """
+        if not self.running(thread):
+            return False
+        self._cancelled.add(thread)
+        writing = self._writing.get(thread)
+        if writing is not None:
+            writing.cancel()
+        return True
+
+    def may_begin(self, thread: str, model: Model, name: str) -> bool:
+        """Return whether a summary would start automatically when one is due. Reads the store."""
+        settings, state = self._engine_context.settings_of(thread), self._engine_context.state(thread)
+        if not asks_model(settings, state) or not self._all_authors(model, name):
+            return False
+        past = self._past(thread)
+        return past.awaits is None or self._engine_context.threads.thread(thread).points > past.awaits
 
     async def drain(self) -> None:
-        """Wait until nothing is running: before the program ends."""
+        """Wait until no summary is running. Call it before the program ends."""
         for thread in list(self._waiting):
             self._stop_waiting(thread)
-        while self._running:
-            await asyncio.wait(list(self._running.values()))
+        while pending := self._mine | self._active:
+            await asyncio.wait(pending)
 
     @property
     def _engine_context(self) -> EngineContext:
@@ -211,18 +278,32 @@ class Summaries:
     def _chosen(self, settings: Settings) -> Style:
         return self._style or style_of(settings)
 
-    def _start(self, thread: str, work: Coroutine[None, None, Outcome]) -> "asyncio.Task[Outcome]":
-        running = asyncio.create_task(work, name=f"summary of {thread}")
-        self._running[thread] = running
-        running.add_done_callback(partial(self._done, thread))
-        return running
+    def _start(
+        self, thread: str, work: Callable[[], Awaitable[Outcome]], *, kind: str = LOOK, need: int = 0
+    ) -> "asyncio.Future[Outcome | None]":
+        """Do work on a thread in this process; a new check replaces a check that waits."""
+        self._running[thread] += 1
+        done = self._jobs.here(kind, thread, partial(self._follow, work), need=need, replace=not need)
+        self._mine.add(done)
+        done.add_done_callback(partial(self._done, thread))
+        return done
 
-    def _done(self, thread: str, task: "asyncio.Task[Outcome]") -> None:
-        """Look at the turn that ended meanwhile."""
-        self._running.pop(thread, None)
-        queued = self._queued.pop(thread, None)
-        if queued is not None and not task.cancelled():
-            self._start(thread, self._consider(*queued))
+    async def _follow(self, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
+        """Do work that `drain` waits for, even if its caller no longer waits."""
+        task = asyncio.current_task()
+        assert task is not None, "jobs run as tasks"
+        self._active.add(task)
+        try:
+            return await work()
+        finally:
+            self._active.discard(task)
+
+    def _done(self, thread: str, done: "asyncio.Future[Outcome | None]") -> None:
+        self._mine.discard(done)
+        self._cancelled.discard(thread)
+        self._running[thread] -= 1
+        if not self._running[thread]:
+            del self._running[thread]
 
     def _stop_waiting(self, thread: str) -> None:
         timer = self._waiting.pop(thread, None)
@@ -230,13 +311,9 @@ class Summaries:
             timer.cancel()
 
     def _idle(self, prepared: Prepared, model: Model) -> None:
-        """Nobody spoke for so long that the provider is about to forget the prefix: the last moment to use it."""
+        """Check whether to summarise an idle thread, just before the provider drops the cached prefix."""
         self._waiting.pop(prepared.thread, None)
-        running = self._running.get(prepared.thread)
-        if running is not None:
-            running.add_done_callback(lambda _: self._idle(prepared, model))
-        else:
-            self._start(prepared.thread, self._consider(prepared, model, idle=True))
+        self._start(prepared.thread, partial(self._consider, prepared, model, idle=True), kind=IDLE_LOOK)
 
     async def _consider(self, prepared: Prepared, model: Model, *, idle: bool = False) -> Outcome:
         try:
@@ -244,11 +321,65 @@ class Summaries:
             style = self._chosen(settings)
             if not await asyncio.to_thread(self._due, prepared, model, settings, style, idle):
                 return NOT_DUE
-        except EverlongError as error:  # the store is away; the next turn looks again
+            if self._carrier is not None and await self._ask(prepared, model, self._carrier, idle):
+                return ASKED_FOR
+        except EverlongError as error:  # the store cannot be reached; the next turn checks again
             return Outcome(EventKind.SUMMARY_FAILED, str(error))
         call = replace(_to(prepared.call, model), parent=prepared.turn)
-        wanted = Wanted(reason="idle" if idle else "it is due", style=style, at_once=idle, sent=prepared)
+        wanted = Wanted(reason="idle" if idle else "due", style=style, at_once=idle, sent=prepared)
         return await self._run(prepared.thread, call, model, wanted)
+
+    async def _ask(self, prepared: Prepared, model: Model, carrier: Carrier, idle: bool) -> bool:
+        """Request the summary from all processes, once for each compaction.
+
+        Returns whether another process can write it.
+        """
+        state = self._engine_context.threads.thread(prepared.thread)
+        points, now = state.points, asyncio.get_running_loop().time()
+        last = self._asked.get(prepared.thread)
+        if last is not None and last[0] == points and now - last[1] < ASK_AGAIN:
+            return True
+        carried = await asyncio.to_thread(carrier.pack, prepared, model)
+        if carried is None:
+            return False
+        asked = Asked(rows=state.length, points=points, idle=idle)
+        need = max(0, min(99, 100 * prepared.tokens // max(1, prepared.limit)))
+        await self._jobs.ask(Job(kind=self._kind, key=carried.key, load=packed(asked, carried.load), need=need))
+        self._asked[prepared.thread] = (points, now)
+        self._asked.move_to_end(prepared.thread)
+        while len(self._asked) > REMEMBERED:
+            self._asked.popitem(last=False)
+        return True
+
+    async def _work(self, job: Job) -> End:
+        """Write a summary that this or another process requested, unless the thread continued without it."""
+        assert self._carrier is not None, "jobs are taken where threads can be opened"
+        asked, load = asked_in(job.load)
+        try:
+            async with self._carrier.open(job.key, load) as taken:
+                if taken is None:
+                    return End.SUPERSEDED
+                work = partial(self._taken, taken.thread, taken.call, taken.model, asked, again=job.attempt > 0)
+                outcome = await self._start(taken.thread, work, need=URGENT)
+        except NoThread:
+            return End.SUPERSEDED
+        return End.SUPERSEDED if outcome is None or outcome.kind is EventKind.SUMMARY_SKIPPED else End.DONE
+
+    async def _taken(self, thread: str, call: Call, model: Model, asked: Asked, *, again: bool) -> Outcome:
+        """Write the requested summary. `again`: a process died while writing it; its attempt is closed first."""
+        if again:
+            await asyncio.to_thread(self._close_abandoned, thread)
+        if await asyncio.to_thread(self._overtaken, thread, asked):
+            return NOT_DUE
+        style = self._chosen(await self._settings(thread))
+        wanted = Wanted(reason="idle" if asked.idle else "due", style=style, at_once=asked.idle, leased=True)
+        return await self._attempt(thread, _to(call, model), model, wanted)
+
+    def _overtaken(self, thread: str, asked: Asked) -> bool:
+        """Whether there was a compaction or another attempt since the summary was requested."""
+        return (
+            self._engine_context.threads.thread(thread).points > asked.points or self._past(thread).rows >= asked.rows
+        )
 
     def _due(self, prepared: Prepared, model: Model, settings: Settings, style: Style, idle: bool) -> bool:
         if not settings.summarises or not self._all_authors(model, prepared.call.model):
@@ -257,6 +388,9 @@ class Summaries:
             return False
         engine = self._engine_context
         if not (is_due_when_idle if idle else is_due)(engine, prepared, settings, style):
+            return False
+        state = engine.state(prepared.thread)
+        if not asks_model(settings, state):
             return False
         past, thread = self._past(prepared.thread), engine.threads.thread(prepared.thread)
         if past.awaits is not None:
@@ -268,11 +402,18 @@ class Summaries:
 
     async def _by_hand(self, thread: str, call: Call, model: Model, focus: str) -> Outcome:
         style = self._chosen(await self._settings(thread))
-        wanted = Wanted(reason="asked for", style=style, focus=redacted(focus.strip()), by_hand=True)
+        wanted = Wanted(reason="requested", style=style, focus=redacted(focus.strip()), by_hand=True)
         return await self._run(thread, call, model, wanted)
 
     async def _run(self, thread: str, call: Call, model: Model, wanted: Wanted) -> Outcome:
-        """Make one attempt. Once begun it has one outcome, also when the program ends before it is written."""
+        """Make one attempt. A failure of the store is an outcome too: the next turn checks again."""
+        try:
+            return await self._attempt(thread, call, model, wanted)
+        except EverlongError as error:
+            return Outcome(EventKind.SUMMARY_FAILED, str(error))
+
+    async def _attempt(self, thread: str, call: Call, model: Model, wanted: Wanted) -> Outcome:
+        """Make one attempt. Once it has started, it gets exactly one outcome, even if the program ends first."""
         written = Written(summary=None, reasons=("cancelled",))
         begun: Snapshot | Outcome = NOT_DUE
         recorded = False
@@ -284,22 +425,36 @@ class Summaries:
             past = Past() if wanted.by_hand else await asyncio.to_thread(self._past, thread)
             asked = past.may_ask(authors, begun.length)
             if asked or not authors:
-                written = await write_summary(begun.task, asked, self._watcher(thread))
+                written = await self._write(thread, write_summary(begun.task, asked, self._watcher(thread)))
             else:
                 written = Written(summary=None, reasons=(past.excuse(authors, begun.length),))
             recorded = True
-            return await whole(asyncio.to_thread(self._end, thread, call, begun, written))
-        except EverlongError as error:
-            return Outcome(EventKind.SUMMARY_FAILED, str(error))
+            cancelled = written.reasons == (CANCELLED,)
+            return await whole(asyncio.to_thread(self._end, thread, call, begun, written, given_up=cancelled))
         finally:
             if isinstance(begun, Snapshot) and not recorded:
                 self._end(thread, call, begun, written, given_up=True)
+
+    async def _write(self, thread: str, work: Coroutine[None, None, Written]) -> Written:
+        """Wait until a summary is written or cancelled."""
+        writing = self._writing[thread] = asyncio.create_task(work, name=f"words of the summary of {thread}")
+        if thread in self._cancelled:
+            writing.cancel()
+        try:
+            return await writing
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():  # the program is ending
+                raise
+            return Written(summary=None, reasons=(CANCELLED,))
+        finally:
+            del self._writing[thread]
 
     def _all_authors(self, model: Model, name: str, window: int | None = None) -> tuple[Author, ...]:
         return (*self._authors, *own_authors(self._own_model, model, name, window))
 
     def _past(self, thread: str) -> Past:
-        """What came of earlier attempts, also of other processes."""
+        """Return the outcomes of earlier attempts, also of other processes."""
         return self._remember(thread, past_of(self._engine_context.threads, thread, self._pasts.get(thread)))
 
     def _remember(self, thread: str, past: Past) -> Past:
@@ -316,12 +471,13 @@ class Summaries:
         return work_on(self._engine_context, self._engine_context.state(thread), call, journal, event)
 
     def _begin(self, thread: str, call: Call, wanted: Wanted) -> Snapshot | Outcome:
-        """Take the snapshot and note the start. By hand it is also noted if there is nothing to summarise."""
+        """Take the snapshot and record the start; for a request by hand, even if there is nothing to summarise."""
         with self._engine_context.states.lock(thread), self._engine_context.journal(thread) as journal:
-            snapshot = snapshot_of(self._call_context(thread, call, journal, call.parent), wanted)
-            if snapshot is None and not wanted.by_hand:
+            context = self._call_context(thread, call, journal, call.parent)
+            snapshot = snapshot_of(context, wanted)
+            if not wanted.by_hand and (snapshot is None or not (wanted.leased or self._claim(thread))):
                 return NOT_DUE
-            before = None if snapshot is None else snapshot.before
+            before = None if snapshot is None else context.budget.true(snapshot.before)
             started = journal.note(
                 EventKind.SUMMARY_STARTED,
                 parent=call.parent,
@@ -335,7 +491,7 @@ class Summaries:
             return Outcome(EventKind.SUMMARY_SKIPPED, NOTHING_NEW)
 
     def _end(self, thread: str, call: Call, snapshot: Snapshot, written: Written, *, given_up: bool = False) -> Outcome:
-        """Commit what was written, if it may be, and note the outcome."""
+        """Commit the summary if allowed, and record the outcome."""
         engine = self._engine_context
         try:
             with engine.states.lock(thread), engine.journal(thread) as journal:
@@ -343,20 +499,22 @@ class Summaries:
                 if all(event.id != snapshot.started for event in engine.threads.unfinished(thread)):
                     return Outcome(EventKind.SUMMARY_SKIPPED, TAKEN_OVER)
                 if given_up:
-                    outcome = Outcome(EventKind.SUMMARY_FAILED, "; ".join(written.reasons))
+                    by_hand = written.reasons == (CANCELLED,)
+                    kind = EventKind.SUMMARY_SKIPPED if by_hand else EventKind.SUMMARY_FAILED
+                    outcome = Outcome(kind, "; ".join(written.reasons))
                 else:
                     outcome = self._commit(
                         self._call_context(thread, call, journal, snapshot.started), snapshot, written
                     )
                 points = engine.threads.thread(thread).points if outcome.awaits else None
                 _note_outcome(journal, call, snapshot, written, outcome, points)
-        except EverlongError as error:  # the store is away: the start is left behind, as by a crash
+        except EverlongError as error:  # the store cannot be reached: the start stays open, as after a crash
             outcome = Outcome(EventKind.SUMMARY_FAILED, str(error))
             self._remember_lost(thread, snapshot, written)
         return outcome
 
     def _commit(self, context: CallContext, snapshot: Snapshot, written: Written) -> Outcome:
-        summary, reason = written.summary, "; ".join(written.reasons) or "there is no author"
+        summary, reason = written.summary, "; ".join(written.reasons) or "there is no model to write it"
         if summary is None and (snapshot.by_hand or not context.budget.preset.every_call):
             summary = by_rules(snapshot.task, context.budget.counter)
         if summary is None:
@@ -370,14 +528,14 @@ class Summaries:
         return outcome
 
     def _remember_lost(self, thread: str, snapshot: Snapshot, written: Written) -> None:
-        """Keep in mind how authors did where the store could not keep it."""
+        """Remember the authors' records in memory if the store could not keep them."""
         past = self._pasts.get(thread, Past())
         data = attempt_data(snapshot.length, snapshot.points, written.tried)
         lost = Event(id=past.last, kind=EventKind.SUMMARY_FAILED, time=self._engine_context.clock(), data=data)
         self._remember(thread, past.after(lost))
 
     def _close_abandoned(self, thread: str) -> bool:
-        """Close what a crash left without an outcome; return whether a summary was lost."""
+        """Close the starts that a crash left without an outcome; return whether a summary was lost."""
         threads = self._engine_context.threads
         left = [event for event in threads.unfinished(thread) if event.kind is EventKind.SUMMARY_STARTED]
         lost = False
@@ -409,18 +567,19 @@ def _note_usage(journal: Journal, snapshot: Snapshot, written: Written) -> None:
 def _note_outcome(
     journal: Journal, call: Call, snapshot: Snapshot, written: Written, outcome: Outcome, points: int | None
 ) -> None:
+    figures = outcome.figures
     journal.note(
         outcome.kind,
         parent=snapshot.started,
         model=written.author or call.model,
         reason=outcome.reason,
-        tokens_before=snapshot.before,
-        tokens_after=outcome.tokens,
+        tokens_before=None if figures is None else figures.before,
+        tokens_after=None if figures is None else figures.after,
         cost=written.cost,
-        data=attempt_data(snapshot.length, points, written.tried),
+        data=attempt_data(snapshot.length, points, written.tried, None if figures is None else figures.messages),
     )
 
 
 def _to(call: Call, model: Model) -> Call:
-    """Return the call with what is known of the model it goes to."""
+    """Return the call with what is known about its model."""
     return replace(call, fmt=model.fmt, endpoint=model.endpoint, provider=call.provider or model.provider)

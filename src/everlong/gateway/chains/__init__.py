@@ -1,1 +1,1 @@
-"""Conversations that providers hold for their clients, known here by the answers that were seen."""
+"""Conversations that providers store for their clients, reconstructed from the answers that pass through."""

@@ -1,9 +1,9 @@
-"""A request that continues what its provider holds: with its past for the engine, without it for the provider.
+"""A request that continues a stored conversation: the engine gets the whole past, the provider only what is new.
 
-The engine sees the whole conversation, as if the client had sent it. What is sent depends on what stands at the
-provider: if the view begins with exactly what an earlier answer was made from, and with that answer, the request names
-it and holds what comes after; otherwise it names nothing and holds the whole view. So a cut is sent once, and the next
-request continues from there.
+The engine sees the whole conversation, as if the client had sent it. What is sent depends on what the provider stores:
+if the view begins with exactly the input of an earlier answer, followed by that answer, the request names the answer
+and contains only what comes after it. Otherwise it names nothing and contains the whole view. So a compaction is sent
+once, and the next request continues from there.
 """
 
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ from everlong.errors import ContextOverflow, ProviderError
 from everlong.gateway.chains.links import NOTHING_SENT, Chains, Link, Past, View, raw, views_of
 from everlong.gateway.chains.provider import Provider
 from everlong.gateway.conversations.canonical import Unit, grouped, prefix_digests, unit_of
-from everlong.gateway.conversations.conversations import Conversation, Transcript
+from everlong.gateway.conversations.conversation import Conversation, Transcript
 from everlong.gateway.request import ModelRequest, Piece, encoded
 from everlong.wire import Held
 
 __all__ = ["Continuation", "continuation_of"]
 
-UNKNOWN = (400, 404)  # statuses for a name that is not known
-LOOKED_BACK = 32  # units from the end at which an answer that was seen may stand
-AT = "at:"  # begins names of links that are known by what was said until then
+UNKNOWN = (400, 404)  # statuses of a provider that does not know a name
+LOOKED_BACK = 32  # units from the end that are searched for a known answer
+AT = "at:"  # the prefix of links that are named after all messages up to them
 
 
 def conversation_name(value: Json) -> str:
@@ -32,7 +32,7 @@ def conversation_name(value: Json) -> str:
 
 
 def continuation_of(chains: Chains, scope: str, upstream: str, request: ModelRequest) -> "Continuation | None":
-    """Return what a request continues; None if nobody can continue it: its provider holds nothing."""
+    """Return what a request continues; None if the provider stores nothing of it."""
     held = request.format.server.held
     if held is None:
         return None
@@ -54,7 +54,10 @@ def continuation_of(chains: Chains, scope: str, upstream: str, request: ModelReq
 
 @dataclass(slots=True, kw_only=True)
 class Continuation:
-    """What one request continues, and what becomes of its answer. `named` is what the client names."""
+    """What one request continues, and what becomes of its answer.
+
+    `named` is the answer or conversation that it names.
+    """
 
     chains: Chains
     scope: str
@@ -65,15 +68,20 @@ class Continuation:
     named: str
     conversation: str
     past: Past
-    #: Whether the provider no longer knows the answer that could be continued.
+    #: Whether the provider no longer has the answer to continue.
     lost: bool = False
-    #: Whether the last body that was written leaves the past to the provider.
+    #: Whether the last body that was written left out the past, which the provider has.
     continues: bool = False
-    #: Where in the request with its past the messages begin that the client sent.
+    #: The index at which the client's own messages begin in the request with its past.
     _own: int = 0
     _view: View = field(default=NOTHING_SENT)
-    #: The answer as it was kept.
+    #: The answer as it was stored.
     kept: Link | None = None
+
+    @property
+    def held_at(self) -> str:
+        """The provider that stores the newest answer; "" if none does."""
+        return self._newest.upstream if self._newest.name else ""
 
     @property
     def size(self) -> int:
@@ -82,28 +90,28 @@ class Continuation:
 
     @property
     def apart(self) -> bool:
-        """Whether the provider's conversation did not get what was sent last."""
+        """Whether the last request was sent outside the provider's conversation."""
         known = bool(self.conversation) and not self.past.missing
         return known and (not self.continues or self._newest.apart)
 
     def with_past(self) -> ModelRequest:
         """Return the request as if the client had sent the whole conversation.
 
-        The same if its past is not known, or if it says nothing itself.
+        The request is unchanged if its past is unknown or if it has no messages.
         """
         if not self.named or self.past.missing or not self.asked.messages:
             return self.asked
         request = self.asked.without_fields((self.held.previous, self.held.conversation))
         return request.with_messages([*self.past.items, *request.messages])
 
-    def needs_past(self, error: ProviderError, told: bytes) -> bool:
-        """Whether what was not seen here would help: the request is too long, or the provider lost the newest part."""
+    def needs_past(self, error: ProviderError, body: bytes) -> bool:
+        """Whether the unseen past is needed: the request is too long, or the provider lost the newest part."""
         if isinstance(error, ContextOverflow):
             return True
-        return error.status in UNKNOWN and bool(self.past.links) and self.named.encode() in told
+        return error.status in UNKNOWN and bool(self.past.links) and self.named.encode() in body
 
     async def fetch(self, provider: Provider) -> bool:
-        """Ask the provider for what was not seen; return whether the past is whole now."""
+        """Ask the provider for the unseen past; return whether the past is complete now."""
         missing = self.past.missing
         in_conversation = missing == self.conversation
         ask = provider.items_of_conversation if in_conversation else provider.past_of_answer
@@ -119,7 +127,7 @@ class Continuation:
         return True
 
     def begin(self, request: ModelRequest) -> None:
-        """Note where in the request its own messages begin; its past may have got back what was recalled in it."""
+        """Record where the request's own messages begin; recalled parts may have been put back into the past."""
         self._own = len(request.messages) - len(self.asked.messages)
 
     # --- what is sent ------------------------------------------------------------------------------
@@ -132,7 +140,7 @@ class Continuation:
         view: Sequence[Message],
         members: Sequence[tuple[bytes, int]],
     ) -> tuple[list[bytes], dict[str, bytes]]:
-        """Return the members that are sent, and the field that names what is before them, if anything is."""
+        """Return the members to send, and the field that names the stored conversation before them, if any."""
         whole = [member for member, _ in members]
         known = self._newest
         beginning, self._view = views_of(whole, known.view.members)
@@ -156,7 +164,7 @@ class Continuation:
 
     @property
     def _newest(self) -> Link:
-        """The newest answer; one that says nothing if there is none yet."""
+        """The newest answer; an empty one if there is none yet."""
         return next((link for link in reversed(self.past.links) if link.view.members or link.name), NO_ANSWER)
 
     @property
@@ -170,9 +178,9 @@ class Continuation:
         return count
 
     def _after(self, request: ModelRequest, sent: "_Sent", known: Link, added: int) -> list[bytes] | None:
-        """Return the members behind what the provider holds; None if it holds something else.
+        """Return the members after those that the provider stores; None if it stores something else.
 
-        `added` items behind the newest answer are held there too; without them they are sent.
+        The provider also stores the `added` items after the newest answer; with 0, these items are sent.
         """
         start = self._own - (0 if added else self._added)
         new = len(grouped(request.format, request.messages[start:]))
@@ -188,12 +196,12 @@ class Continuation:
             return None
         return [member for member, end in sent.members if end > until]
 
-    def gives_up(self, error: ProviderError, told: bytes) -> bool:
-        """Whether the provider refuses because it lost what the last body names; from now on nothing is named."""
+    def gives_up(self, error: ProviderError, body: bytes) -> bool:
+        """Whether the provider refused because it lost what the request names. From then on, nothing is named."""
         if not self.continues or isinstance(error, ContextOverflow) or error.status not in UNKNOWN:
             return False
         name = self.conversation or self._newest.name
-        self.lost = name.encode() in told or self.held.previous.encode() in told
+        self.lost = name.encode() in body or self.held.previous.encode() in body
         return self.lost
 
     # --- what is kept ------------------------------------------------------------------------------
@@ -201,9 +209,10 @@ class Continuation:
     def keep(
         self, names: Sequence[str], answers: Sequence[Sequence[Json]], transcript: Transcript | None = None
     ) -> None:
-        """Keep the answer for a request that names it. `answers` are those within it, as the client sees them.
+        """Keep the answer for a later request that names it.
 
-        `names` are their ids at the provider, of which the client knows one; the last is the one to continue.
+        `answers` are its parts as the client sees them. `names` are their ids at the provider; the client knows one of
+        them, and the last is the one to continue.
         """
         items: list[Json] = [item for answer in answers for item in answer]
         parent, sent = self.named, self.asked.messages
@@ -234,7 +243,7 @@ class Continuation:
             self.chains.remember(self.scope, place, names[-1])
 
     def _seen(self, transcript: Transcript) -> tuple[str, tuple[Piece, ...]]:
-        """Return the newest answer that a client sent again, and what it sent after it: only that is new."""
+        """Return the newest known answer that the client sent again, and the new messages after it."""
         sent = self.asked.messages
         for at in range(len(transcript.digests), max(0, len(transcript.digests) - LOOKED_BACK), -1):
             found = self.chains.get(self.scope, _place(transcript, transcript.digests[at - 1]))
@@ -253,7 +262,7 @@ def _place(transcript: Transcript, digest: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Sent:
-    """What is about to be sent: the view without the system text of a field, and each member with its end in it."""
+    """What is about to be sent: the view without system text in its own field, and where each member ends in it."""
 
     transcript: Transcript
     conversation: Conversation
@@ -265,7 +274,7 @@ class _Sent:
         return (*self.transcript.leading, *self.transcript.units)
 
     def place_after(self, units: int) -> int | None:
-        """Return how many messages of the view the first units are; None if the last of them is not in it."""
+        """Return how many messages of the view the first units take; None if the last of these is not in the view."""
         if units <= 0:
             return 0 if units == 0 else None
         leading = len(self.transcript.leading)

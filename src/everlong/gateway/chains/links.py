@@ -1,9 +1,9 @@
-"""Answers that a client may name in its next request: each with what was new in it, and the one before it.
+"""Answers that a client may name in its next request: each with its new items and the answer before it.
 
-A provider that holds conversations gets only what is new, and the name of an earlier answer or of a conversation. All
-of it passes through here, so the whole is known: a link holds its own news and the name of its parent, and a
-conversation is a name that moves from link to link. Links are held in memory, and in the store if it keeps texts.
-Everything is under the client's scope.
+A provider that stores conversations gets only what is new, and the name of an earlier answer or conversation.
+Everything passes through the gateway, so the gateway knows the whole: a link has its new items and the name of its
+parent, and a conversation is a name that moves from link to link. Links are in memory, and also in the store if it
+keeps texts. All of them are under the client's scope.
 """
 
 import asyncio
@@ -14,26 +14,26 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from everlong.gateway.conversations.opaque import Notes
-from everlong.gateway.conversations.persistence import StateStore
+from everlong.gateway.conversations.state_store import StateStore
 from everlong.gateway.request import Piece
 
 __all__ = ["NOTHING_SENT", "Chains", "Link", "Past", "View", "raw", "views_of"]
 
-KIND = "answers"  # of notes in the store
-MOST_LINKS = 10_000  # of one conversation; a longer one is left to its provider
-LONGEST_NAME = 256  # characters of a name; a longer one is nobody's
-OVERHEAD = 300  # bytes that a link takes beside its items
+KIND = "answers"  # the kind of notes in the store
+MOST_LINKS = 10_000  # of one conversation; longer ones are left to the provider
+LONGEST_NAME = 256  # characters of a name; longer names are ignored
+OVERHEAD = 300  # bytes of a link without its items
 
 
 class View(msgspec.Struct, frozen=True, array_like=True):
-    """What a provider was sent for an answer, with all that it holds before: how many members, and their digest."""
+    """What a provider received for an answer, including its stored part: the number of members, and their digest."""
 
     members: int
     digest: str
 
 
 def views_of(members: Sequence[bytes], first: int) -> tuple[View, View]:
-    """Return the views of the first members and of all, in the order they are sent; each byte is read once."""
+    """Return the views of the first members and of all, in the order they are sent. Each byte is hashed once."""
     digest = sha256()
     beginning = digest.copy()
     for at, member in enumerate(members, start=1):
@@ -48,49 +48,49 @@ NOTHING_SENT = views_of((), 0)[1]
 
 
 class Link(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An answer and what was sent with it; or items that a client added to a conversation; or where one stands now."""
+    """An answer with its request, items that a client added to a conversation, or the current end of a conversation."""
 
     parent: str = ""
     sent: tuple[msgspec.Raw, ...] = ()
     answer: tuple[msgspec.Raw, ...] = ()
-    #: The name by which the provider continues after the answer; "" if there is none, or it does not hold it.
+    #: The name with which the provider continues after the answer; "" if there is none, or if the provider lacks it.
     name: str = ""
-    #: Who holds it, what it was sent for it, and of how many units its last answer consists.
+    #: The provider that stores it, what was sent for it, and the number of units in its last answer.
     upstream: str = ""
     view: View = NOTHING_SENT
     units: int = 0
-    #: Whether the conversation at the provider does not have it, because it was sent apart from it.
+    #: Whether the provider's conversation lacks it, because it was sent outside of that conversation.
     apart: bool = False
-    #: How many links are before it.
+    #: The position in its chain, from 1.
     depth: int = 0
-    #: Whether it is the name of a conversation, which moves on.
+    #: Whether it is the end of a conversation, whose name moves on.
     moves: bool = False
 
     @property
     def items(self) -> tuple[msgspec.Raw, ...]:
-        """All that it adds to what was said before."""
+        """All items that the link adds to the conversation."""
         return (*self.sent, *self.answer)
 
     @property
     def size(self) -> int:
-        """Roughly the bytes it takes."""
+        """The approximate size in bytes."""
         return OVERHEAD + sum(len(item) for item in self.items)
 
 
 class Past(msgspec.Struct, frozen=True):
-    """The links up to a name, oldest first. `missing` is the first name that is not known; "" if all are."""
+    """The links up to a name, oldest first. `missing` is the first unknown name; "" if all are known."""
 
     links: tuple[Link, ...] = ()
     missing: str = ""
 
     @property
     def items(self) -> list[Piece]:
-        """All that was said."""
+        """All items of the conversation."""
         return [item for link in self.links for item in link.items]
 
 
 def raw(pieces: Sequence[Piece]) -> tuple[msgspec.Raw, ...]:
-    """Return pieces that hold nothing but their own bytes: a view would keep a whole request in memory."""
+    """Return copies of the pieces: a view would keep the whole request in memory."""
     return tuple(msgspec.Raw(bytes(piece)) for piece in pieces)
 
 
@@ -98,7 +98,7 @@ _encoder, _decoder = msgspec.json.Encoder(), msgspec.json.Decoder(Link)
 
 
 class Chains:
-    """The links of all clients. Memory is bounded: those used longest ago go first."""
+    """The links of all clients. Memory is bounded: the least recently used are dropped first."""
 
     def __init__(self, store: StateStore, room: int) -> None:
         self._store = store
@@ -106,7 +106,7 @@ class Chains:
         self._orders: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     def get(self, scope: str, name: str) -> Link | None:
-        """Return the link of a name; None if it is not known."""
+        """Return the link with this name; None if it is unknown."""
         if len(name) > LONGEST_NAME:
             return None
         known = self._links.get((scope, name))
@@ -124,31 +124,31 @@ class Chains:
             return
         self._links.keep((scope, name), link)
         if self._store.keep == "text":
-            self._store.keep_note(KIND, scope, name, _encoder.encode(link).decode("utf-8", "replace"))
+            self._store.keep_note(KIND, scope, name, _encoder.encode(link).decode("utf-8", "replace"), needed=True)
 
     def begin(self, scope: str, conversation: str, link: Link) -> None:
-        """Begin a conversation with what is in it."""
+        """Begin a conversation with its first items."""
         self.keep(scope, f"{conversation}#{link.depth}", link)
         self.keep(scope, conversation, Link(parent=f"{conversation}#{link.depth}", depth=link.depth, moves=True))
 
     def add(self, scope: str, conversation: str, items: Sequence[Piece]) -> None:
-        """Add items to a conversation that is known."""
+        """Add items to a known conversation."""
         known = self.get(scope, conversation)
         if known is not None and items:
             self.begin(scope, conversation, Link(parent=known.parent, sent=raw(items), depth=known.depth + 1))
 
     def remember(self, scope: str, place: str, name: str) -> None:
-        """Note in memory which answer stands where a conversation is that a client sends as a whole."""
+        """Remember, in memory only, the answer at this place of a conversation that the client sends in full."""
         self._links.keep((scope, place), Link(parent=name))
 
     def forget(self, scope: str, name: str) -> None:
-        """Forget a name, and with it what was said there."""
+        """Forget a name and its items."""
         self._links.forget((scope, name))
         if self._store.keep == "text":
-            self._store.keep_note(KIND, scope, name, "null")
+            self._store.keep_note(KIND, scope, name, "null", needed=True)
 
     def order(self, scope: str, conversation: str) -> asyncio.Lock:
-        """Return what keeps additions to a conversation at the provider in their order. In the event loop only."""
+        """Return the lock that orders additions to a provider's conversation. For the event loop only."""
         return self._orders.setdefault((scope, conversation), asyncio.Lock())
 
     def past(self, scope: str, name: str) -> Past:

@@ -1,6 +1,7 @@
-"""What a provider holds, asked of it: for a conversation that began elsewhere, and for one that went on apart from it.
+"""Read what a provider stores: for a conversation that began elsewhere, or continued outside of the gateway.
 
-Asked only if a request is refused as too long and its past was not seen here. Requests, bytes and items are bounded.
+This happens only if a request is refused as too long and its past was not seen here. Requests, bytes and items are
+bounded.
 """
 
 import logging
@@ -22,24 +23,24 @@ __all__ = ["Provider"]
 
 log = logging.getLogger("everlong.gateway")
 
-MOST_ASKED = 1_000  # requests for one past
+MOST_ASKED = 1_000  # requests to read one past
 LARGEST_PAGE = 16 * 1024 * 1024  # bytes of one answer
 LARGEST_PAST = 64 * 1024 * 1024  # bytes of all of them
-PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,256}")  # of an answer or a conversation; nothing else becomes part of a path
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_-]{1,256}")  # names that may become part of a path
 PAGE = "order=asc&limit=100"
 MOST_ADDED = 20  # items that one request may add to a conversation
 
 
 @dataclass(slots=True)
 class Provider:
-    """The upstream of one request, asked for what it holds, with the client's own key where the gateway has none."""
+    """Reads what the upstream of one request stores, with the client's own key if the gateway has none."""
 
     forwarding: UpstreamConnections
     upstream: Upstream
     client: Client
     headers: Headers
     held: Held
-    #: The base of the client's own request, and what was behind its question mark.
+    #: The base of the client's own request, and its query.
     base: str = USUAL_BASE
     query: str = ""
     _asked: int = 0
@@ -47,7 +48,7 @@ class Provider:
     _seen: set[str] = field(default_factory=set)
 
     async def past_of_answer(self, name: str) -> list[JsonObject] | None:
-        """Return everything up to an answer; None if the provider does not show it all."""
+        """Return everything up to an answer; None if the provider does not show all of it."""
         parts: list[list[Json]] = []
         later: set[str] = set()
         while name:
@@ -58,7 +59,7 @@ class Provider:
                 return None
             self._seen.add(name)
             output = _list(answer.get(self.held.output))
-            if later & _ids(output):  # what was sent with the later one is all that was before it
+            if later & _ids(output):  # the input of the later answer already contains all of this
                 break
             inputs = await self._listed(self._path(self.held.answers, name) + self.held.inputs)
             if inputs is None:
@@ -70,13 +71,13 @@ class Provider:
         return self.held.resent([item for part in reversed(parts) for item in part])
 
     async def items_of_conversation(self, name: str) -> list[JsonObject] | None:
-        """Return everything in a conversation; None if the provider does not show it all."""
+        """Return everything in a conversation; None if the provider does not show all of it."""
         path = self._path(self.held.conversations, name) + self.held.items
         items = await self._listed(path) if PLAIN_NAME.fullmatch(name) else None
         return None if items is None else self.held.resent(items)
 
     async def add(self, conversation: str, items: Sequence[Piece]) -> None:
-        """Add to a conversation what was said in it and sent apart from it. A failure is logged."""
+        """Add items that were sent outside a stored conversation to it. A failure is logged."""
         path = self._path(self.held.conversations, conversation) + self.held.items
         for start in range(0, len(items), MOST_ADDED):
             body = b'{"items":[' + b",".join(bytes(item) for item in items[start : start + MOST_ADDED]) + b"]}"
@@ -84,11 +85,11 @@ class Provider:
                 answer = await self.forwarding.send(self.upstream, self.client, self._request("POST", path, "", body))
                 await answer.whole(LARGEST_PAGE)
             except EverlongError as error:
-                log.warning("a conversation at %s lacks what was sent apart from it: %s", self.upstream.name, error)
+                log.warning("a stored conversation at %s could not be completed: %s", self.upstream.name, error)
                 return
             if answer.status >= 400:
                 log.warning(
-                    "a conversation at %s lacks what was sent apart from it: status %d",
+                    "a stored conversation at %s could not be completed: status %d",
                     self.upstream.name,
                     answer.status,
                 )

@@ -1,4 +1,4 @@
-"""Requests about what a provider holds, watched while they pass: conversations begun, added to, changed, deleted."""
+"""Watch requests that create, extend, change or delete conversations stored at a provider."""
 
 from collections.abc import Sequence
 from urllib.parse import unquote
@@ -11,13 +11,13 @@ from everlong.wire import FORMATS, Held
 
 __all__ = ["Watch"]
 
-#: How each format names what its provider holds.
+#: How each format names what its provider stores.
 HELD = tuple(each.server_side.held for each in FORMATS.values() if each.server_side and each.server_side.held)
-LARGEST_ANSWER = 1024 * 1024  # bytes of an answer that is looked into
+LARGEST_ANSWER = 1024 * 1024  # bytes of an answer that is read
 
 
 class Watch:
-    """One request that passes, and its answer; most are about something else. It changes nothing."""
+    """Watches one request and its answer, and changes neither. Most requests have nothing to do with conversations."""
 
     def __init__(self, chains: Chains, scope: str, method: str, path: str, body: bytes) -> None:
         self._chains = chains
@@ -29,13 +29,13 @@ class Watch:
         self._size = 0
 
     def feed(self, chunk: bytes) -> None:
-        """Take in the next bytes of the answer."""
+        """Read the next bytes of the answer."""
         self._size += len(chunk)
         if self._held is not None and self._size <= LARGEST_ANSWER:
             self._parts.append(chunk)
 
     def end(self, status: int) -> None:
-        """Note what an answer with this status has changed."""
+        """Record what the request changed, given the status of its answer."""
         held, chains, scope = self._held, self._chains, self._scope
         if held is None or not 200 <= status < 300:
             return
@@ -47,7 +47,7 @@ class Watch:
             case ("POST", held.conversations, name, held.items):
                 chains.add(scope, name, self._items())
             case ("DELETE", held.conversations, name, *_) | ("DELETE", held.answers, name):
-                # Without an item the rest is not what was said before: what is left is asked of the provider.
+                # Without the deleted item the links are wrong: if the past is needed, the provider is asked for it.
                 chains.forget(scope, name)
             case _:
                 pass
@@ -67,7 +67,7 @@ class Watch:
 
 
 def _places(held: Held, path: str) -> tuple[str, ...]:
-    """The path in its parts: where it begins, and the names in it.
+    """Return the parts of the path: its beginning, and the names in it.
 
     Example: /conversations/conv_1/items -> ("/conversations", "conv_1", "/items")
     """

@@ -1,1 +1,1 @@
-"""Conversations: found again by what they say, held in memory, persisted. Sends nothing to clients or upstreams."""
+"""Conversations: recognised by their messages, held in memory, persisted. Sends nothing to clients or upstreams."""

@@ -1,9 +1,9 @@
-"""A client's messages in one form: the same conversation looks the same, however a client writes it.
+"""A client's messages in a canonical form: the same conversation looks the same, however a client writes it.
 
 Clients resend everything with each request. They move cache marks, write text as a string or as a block, and order
-fields as they like. A unit is one message (in Responses: the assistant's items in a row). Its digest does not depend
-on any of that, and neither do the forwarded bytes, apart from the client's own cache marks. They depend on nothing
-else either: another process forwards the same bytes for the same message.
+fields as they like. A unit is one message (in Responses: consecutive items of the assistant). Its digest does not
+depend on any of that, and neither do the forwarded bytes, apart from the client's own cache marks. They depend on
+nothing else either: another process forwards the same bytes for the same message.
 """
 
 import json
@@ -16,9 +16,9 @@ from typing import cast
 
 import msgspec
 
-from everlong.core import LARGE, History, Json, JsonObject, write_json
+from everlong.core import LARGE, History, Json, JsonObject, Message, write_json
 from everlong.errors import Refused, WireError
-from everlong.gateway.request import Piece, decoded, encoded
+from everlong.gateway.request import ModelRequest, Piece, decoded, encoded
 from everlong.wire import Canonical, Format
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "Units",
     "grouped",
     "head_digest",
+    "head_in_field",
     "in_one_form",
     "prefix_digests",
     "unit_of",
@@ -37,11 +38,12 @@ __all__ = [
 UNREADABLE = "unreadable_message"
 #: Cache marks of clients, in any format: routers understand them in Chat Completions too.
 MARKERS = frozenset({"cache_control"})
+NOTHING: frozenset[str] = frozenset()
 #: Fields whose contents belong to a tool or a user.
 CONTENTS = frozenset({"input", "arguments", "function", "source", "image_url", "args", "response"})
-#: Those of them that stay in the order in which the model or a tool wrote them.
+#: Those of them whose order is kept as the model or a tool wrote them.
 AS_WRITTEN = frozenset({"input", "args", "response"})
-CAPACITY = 32 * 1024 * 1024  # bytes of messages that are remembered in their one form
+CAPACITY = 32 * 1024 * 1024  # bytes of messages whose canonical form is remembered
 DIGEST = 16  # bytes
 
 #: Puts back what a client dropped from the messages of a unit.
@@ -66,13 +68,13 @@ class Units:
         self._room = room
         self._held = 0
         self._mine = Lock()
-        #: How many messages were read so far.
+        #: How many messages have been read so far.
         self.read = 0
 
     def of(
         self, format_: Format, scope: str, groups: Sequence[Sequence[Piece]], restore: Restore | None = None
     ) -> list[Unit]:
-        """Return the units of messages in their groups. Raises Refused naming the one that is no message."""
+        """Return the units of grouped messages. Raises Refused that names the one that is not a message."""
         start = sha256(f"{format_.name}/{scope}/".encode())
         units = []
         for at, group in enumerate(groups):
@@ -90,7 +92,8 @@ class Units:
                 return known
         try:
             values = [_message(format_, raw, at) for raw in group]
-            unit = unit_of(format_, values, restore, large=sum(map(len, group)) > LARGE)
+            raw = b"".join(group)
+            unit = unit_of(format_, values, restore, large=len(raw) > LARGE, raw=raw)
         except WireError as error:
             raise Refused(str(error), status=400, kind=UNREADABLE) from None
         with self._mine:
@@ -111,7 +114,7 @@ _item = msgspec.json.Decoder(_Item)
 
 
 def grouped(format_: Format, raws: Sequence[Piece]) -> list[tuple[Piece, ...]]:
-    """Return raw messages in groups that are one message each: the assistant's items of Responses belong together."""
+    """Return raw messages in groups of one unit each: in Responses, consecutive items of the assistant are one unit."""
     of_assistant = format_.server.canonical.of_assistant
     if of_assistant is None:
         return [(raw,) for raw in raws]
@@ -137,28 +140,45 @@ def _is_of_assistant(raw: Piece, of_assistant: Callable[[str | None, str | None]
 
 
 def unit_of(
-    format_: Format, values: Sequence[JsonObject], restore: Restore | None = None, *, large: bool = False
+    format_: Format,
+    values: Sequence[JsonObject],
+    restore: Restore | None = None,
+    *,
+    large: bool = False,
+    raw: bytes = b"",
 ) -> Unit:
-    """Return the unit of decoded messages; those of a large one are written in pieces."""
+    """Return the unit of decoded messages; a `large` one is written in pieces.
+
+    `raw` are the bytes that they were decoded from: fields that do not occur there need not be searched for.
+    """
     canonical = format_.server.canonical
     if restore is not None:
         values = restore(list(values))
     marked = [in_one_form(format_, value) for value in values]
-    plain = [in_one_form(format_, cast(JsonObject, _without(value, MARKERS))) for value in marked]
-    compared = [_compared(canonical, value) for value in plain]
+    plain = marked
+    if _may_hold(raw, MARKERS):
+        plain = [in_one_form(format_, cast(JsonObject, _without(value, MARKERS))) for value in marked]
+    noise = canonical.noise if _may_hold(raw, canonical.noise) else NOTHING
+    compared = [_compared(canonical, value, noise) for value in plain]
     written = _joined(plain, large=large)
-    sent = written if marked == plain else _joined(marked, large=large)
+    sent = written if plain is marked or marked == plain else _joined(marked, large=large)
     return Unit(_hashed(compared, large=large), format_.read_messages(plain), written, sent)
 
 
-def _compared(canonical: Canonical, value: JsonObject) -> Json:
-    """A message as it is compared: without empty fields and noise."""
+def _may_hold(raw: bytes, names: frozenset[str]) -> bool:
+    """Return whether the JSON may contain fields with these names: without escapes, a name occurs literally."""
+    return bool(names) and (not raw or b"\\u" in raw or any(name.encode() in raw for name in names))
+
+
+def _compared(canonical: Canonical, value: JsonObject, noise: frozenset[str]) -> Json:
+    """Return a message in the form used for comparing: without empty fields and noise."""
     filled: JsonObject = {name: field for name, field in value.items() if field not in (None, "", [])}
-    return _without(filled if canonical.compared is None else canonical.compared(filled), canonical.noise)
+    compared = filled if canonical.compared is None else canonical.compared(filled)
+    return _without(compared, noise) if noise else compared
 
 
 def in_one_form(format_: Format, value: JsonObject) -> JsonObject:
-    """Return a message as it is forwarded: text in the format's one form, fields in one order.
+    """Return a message as it is forwarded: text in the format's canonical form, fields in one order.
 
     Example: {"role": "user", "content": "a"} and {"content": [{"type": "text", "text": "a"}], "role": "user"} are one.
     """
@@ -166,14 +186,22 @@ def in_one_form(format_: Format, value: JsonObject) -> JsonObject:
 
 
 def head_digest(format_: Format, leading: Sequence[Unit], system: Json = None) -> bytes:
-    """Return the digest of system text: of the messages in front, and of the text in a field of its own."""
+    """Return the digest of system text: of the leading messages, and of the text in a separate field."""
     canonical = format_.server.canonical
     text = system if canonical.system is None else canonical.system(system)
     return _hashed([[unit.digest.hex() for unit in leading], _without(text, MARKERS)])
 
 
+def head_in_field(request: ModelRequest, field: Json) -> tuple[Message, ...]:
+    """Return the system text from the value of its separate field."""
+    if field is None:
+        return ()
+    body: JsonObject = {request.format.api.messages: [], request.format.api.system: field}
+    return request.format.read_body(body).messages
+
+
 def prefix_digests(units: Sequence[Unit], start: bytes = b"") -> list[bytes]:
-    """Return a digest for each prefix: equal for k units exactly if all k are the same.
+    """Return a digest for each prefix; two prefixes have the same digest exactly if all their units are the same.
 
     Example: prefix_digests([a, b])[0] == prefix_digests([a, c])[0], and the two at 1 differ
     """
@@ -192,7 +220,7 @@ def _message(format_: Format, raw: Piece, at: int) -> JsonObject:
 
 
 def _sorted(value: Json) -> Json:
-    """Fields in the order of their names; the arguments of a tool stay in the model's own order."""
+    """Return fields sorted by name; the arguments of a tool stay in the model's order."""
     if isinstance(value, list):
         return [_sorted(member) for member in value]
     if not isinstance(value, dict):
@@ -201,7 +229,7 @@ def _sorted(value: Json) -> Json:
 
 
 def _without(value: Json, names: frozenset[str]) -> Json:
-    """Without fields of these names in blocks and calls; contents of tools keep theirs."""
+    """Remove fields with these names from blocks and calls, but not from the contents of tools."""
     if isinstance(value, list):
         members = [_without(member, names) for member in value]
         return value if all(new is old for new, old in zip(members, value, strict=True)) else members
@@ -237,5 +265,5 @@ def _joined(values: Sequence[JsonObject], *, large: bool) -> bytes:
 
 
 def _size(unit: Unit) -> int:
-    """Roughly the bytes it takes: the JSON once or twice, and what was read from it."""
+    """Return the approximate size in memory: the JSON once or twice, and the values read from it."""
     return 2 * len(unit.plain) + (0 if unit.sent is unit.plain else len(unit.sent)) + 500

@@ -1,6 +1,6 @@
-"""What upstreams sent beside their calls and clients may drop, remembered until a client resends the call.
+"""Parts that upstreams send with their calls and clients may drop, kept until a client resends the call.
 
-The formats say what it is and where it goes back to. Here it is kept: in memory and in the store.
+The formats define these parts and where they go back. Here they are kept, in memory and in the store.
 """
 
 from collections import OrderedDict
@@ -10,21 +10,21 @@ from typing import Generic, TypeVar
 
 from everlong.core import JsonObject, JsonText, Message
 from everlong.gateway.conversations.canonical import Restore
-from everlong.gateway.conversations.persistence import StateStore
+from everlong.gateway.conversations.state_store import StateStore
 from everlong.wire import Find, Format
 
 __all__ = ["Notes", "OpaqueMemory"]
 
 T = TypeVar("T")
-KIND = "opaque"  # of notes in the store
+KIND = "opaque"  # the kind of notes in the store
 CAPACITY = 16 * 1024 * 1024  # bytes
-OVERHEAD = 200  # bytes that a note takes beside its text and its name
+OVERHEAD = 200  # bytes of a note without its text and name
 
 
 class Notes(Generic[T]):
-    """Values by client and name, in memory; the one used longest ago goes first. `size` are the bytes of one.
+    """Values by client and name, in memory; the least recently used is dropped first. `size` returns a value's bytes.
 
-    That there is nothing under a name is a note too.
+    The absence of a value is remembered too.
     """
 
     def __init__(self, room: int, size: Callable[[T], int]) -> None:
@@ -35,23 +35,23 @@ class Notes(Generic[T]):
         self._mine = Lock()
 
     def __contains__(self, place: tuple[str, str]) -> bool:
-        """Whether it is known what is under (scope, name), even if that is nothing."""
+        """Return whether (scope, name) is known, even if it has no value."""
         return place in self._known
 
     def __len__(self) -> int:
         return len(self._known)
 
     def get(self, place: tuple[str, str]) -> T | None:
-        """Return what there is under (scope, name)."""
+        """Return the value of (scope, name)."""
         with self._mine:
             if place in self._known:
                 self._known.move_to_end(place)
             return self._known.get(place)
 
     def keep(self, place: tuple[str, str], note: T | None) -> None:
-        """Keep a note; drop others if there is no room. A missing one never replaces one."""
+        """Keep a note; drop others if there is no space. A missing value never replaces an existing one."""
         with self._mine:
-            if note is None and place in self._known:  # it was written while the store was looked into
+            if note is None and place in self._known:  # it was stored while we read the store
                 return
             self._drop(place)
             self._known[place] = note
@@ -73,32 +73,35 @@ class Notes(Generic[T]):
 
 
 class OpaqueMemory:
-    """Notes on calls, by the client's scope, the model and the call. Another model could not read them."""
+    """Opaque parts by the client's scope, the model and the call. Another model could not read them."""
 
     def __init__(self, store: StateStore) -> None:
         self._store = store
         self._notes: Notes[JsonText] = Notes(CAPACITY, len)
 
     def finder(self, scope: str, model: str) -> Find:
-        """Return a function that finds what was remembered of a model's calls for a client."""
+        """Return a function that finds what was kept of a model's calls for a client."""
 
         def find(call: str) -> JsonText | None:
             place = (scope, f"{model}/{call}")
             if place not in self._notes:
-                self._notes.keep(place, self._store.note(KIND, *place))
+                note = self._store.note(KIND, *place)
+                if note is None and self._store.away:  # the store may have it the next time
+                    return None
+                self._notes.keep(place, note)
             return self._notes.get(place)
 
         return find
 
     def keep(self, scope: str, model: str, notes: Mapping[str, JsonText]) -> None:
-        """Remember what the client did not see of a model's answer, or may drop of it."""
+        """Keep the parts of a model's answer that the client did not see or may drop."""
         for call, text in notes.items():
             place = (scope, f"{model}/{call}")
             self._notes.keep(place, text)
-            self._store.keep_note(KIND, *place, text)
+            self._store.keep_note(KIND, *place, text, needed=True)
 
     def keep_answer(self, format_: Format, scope: str, model: str, message: Message) -> None:
-        """Remember what an upstream sent beside the calls of an answer."""
+        """Keep what an upstream sent with the calls of an answer."""
         if message.calls:
             server = format_.server
             self.keep(scope, model, server.opaque.parts([*server.tool.resent(message)], model))

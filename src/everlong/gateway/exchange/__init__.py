@@ -1,1 +1,1 @@
-"""One request from a client to its upstream and back. Owns the answer; knows no routes and no server."""
+"""One request from a client to its upstream and back. Owns the answer; does not know routes and servers."""

@@ -1,11 +1,11 @@
-"""An upstream's answer: read while it passes, forwarded as it comes, and always with a reported end.
+"""An upstream's answer: read while it is forwarded; its end is always reported.
 
-Nothing is forwarded until the first event of a stream is whole, so that a refusal that comes as a stream is still a
-refusal. A stream that breaks off, or just stops, ends with an error in the client's own format.
+Nothing is forwarded before the first event of a stream is complete, so that a refusal inside a stream is still treated
+as a refusal. A stream that breaks off, or just stops, ends with an error in the client's own format.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import cast
@@ -35,21 +35,21 @@ from everlong.wire import (
 
 __all__ = ["AnswerForwarder", "AnswerReader", "Refusal", "forward_bytes"]
 
-LARGEST_EVENT = 1024 * 1024  # bytes of one event that is looked into
-LARGEST_READ = 16 * 1024 * 1024  # bytes of an answer that is put together
+LARGEST_EVENT = 1024 * 1024  # bytes of one event that is parsed
+LARGEST_READ = 16 * 1024 * 1024  # bytes of an answer that is assembled
 LONGEST_ERROR = 64 * 1024  # bytes of an error page that are read
-MAX_PIECES = 1_024  # pieces of a text that wait to be read as one
+MAX_PIECES = 1_024  # pieces of a text that are joined before they are read
 LARGEST_ERROR = 1024 * 1024  # bytes of a refusal
 SMALL = 256 * 1024  # bytes of an answer that is read in the event loop
 LARGEST_ANSWER = 64 * 1024 * 1024  # bytes of a plain answer
-HELD = 64 * 1024  # bytes of a stream that are held until its first event is whole
+HELD = 64 * 1024  # bytes of a stream that are held until its first event is complete
 JSON_TYPE = (b"content-type", b"application/json")
-BROKE_OFF = "the upstream's answer ended before its end"
+BROKE_OFF = "the upstream's answer is incomplete"
 END = DONE.encode()
 #: How a whole body begins, and how a stream does; if neither fits, the content type decides.
 WHOLE = (b"{", b"[", b"<")
 STREAM = (b"data:", b"event:", b"id:", b"retry:", b":")
-#: Of a format whose events are all read one by one.
+#: For a format whose events are all read one by one.
 NO_DELTAS = Deltas(split=lambda _: None, join=lambda _place, _text: {})
 
 
@@ -57,11 +57,11 @@ NO_DELTAS = Deltas(split=lambda _: None, join=lambda _place, _text: {})
 
 
 class AnswerReader:
-    """Reads one answer: whether it has begun, an error, its end, and at last the whole message.
+    """Reads one answer: whether it has begun, an error, its end, and finally the whole message.
 
-    `streamed` and `status` are what its head says. It changes nothing and never raises. Memory is bounded: an event
-    above a size is not looked into, and an answer above another is not put together. Neighbouring pieces of the same
-    text are read as one, so that a stream of thousands of small events costs little.
+    `streamed` and `status` come from its head. It changes nothing and never raises. Memory is bounded: events and
+    answers above a size are not parsed and assembled. Neighbouring pieces of the same text are read as one, so that a
+    stream of thousands of small events costs little.
     """
 
     def __init__(self, format_: Format, streamed: bool, *, status: int = 200) -> None:
@@ -71,18 +71,18 @@ class AnswerReader:
         self._status = status
         self._read: Callable[[bytes], None] = self._read_start
         self._events = SseReader(LARGEST_EVENT)
-        self._parts: list[bytes] = []  # of a body
-        self._size = 0  # bytes in them
+        self._parts: list[bytes] = []  # the pieces of a plain body
+        self._size = 0  # their bytes
         self._place: Place | None = None
         self._texts: list[str] = []
-        self._taken = 0  # bytes of events that went into the answer
+        self._taken = 0  # bytes of events that are part of the answer
         self._done = False
         self._over = False
         #: Whole events so far.
         self.events = 0
         #: Whether text, thinking or a call was read.
         self.begun = False
-        #: The upstream's error; of a body that is no stream it is only known after `end`.
+        #: The upstream's error; for a body that is not a stream, it is known only after `end`.
         self.error: ProviderError | None = None
 
     @property
@@ -92,15 +92,15 @@ class AnswerReader:
 
     @property
     def name(self) -> str:
-        """The provider's id of the whole answer; "" if it cannot be continued by it."""
+        """The provider's id of the whole answer; "" if the answer cannot be continued by an id."""
         return self._reply.name
 
     def feed(self, chunk: bytes) -> None:
-        """Read the next bytes, as they came."""
+        """Read the next bytes."""
         self._read(chunk)
 
     def end(self) -> None:
-        """Read what is left when there are no more bytes. A second time does nothing."""
+        """Read what is left when there are no more bytes. A second call does nothing."""
         if self._over:
             return
         self._over = True
@@ -116,7 +116,7 @@ class AnswerReader:
         self._flush()
 
     def finished(self) -> Finished | None:
-        """Return the whole answer; None if it is incomplete, an error, or too large to put together."""
+        """Return the whole answer; None if it is incomplete, an error, or too large to assemble."""
         self.end()
         if not self.complete or self.error is not None or self._taken > LARGEST_READ:
             return None
@@ -126,7 +126,7 @@ class AnswerReader:
             return None
 
     def message(self) -> Message | None:
-        """Return what was said so far; None if it could not be put together."""
+        """Return the message so far; None if it cannot be assembled."""
         self._flush()
         if self.error is not None or self._taken > LARGEST_READ:
             return None
@@ -136,7 +136,7 @@ class AnswerReader:
             return None
 
     def _read_start(self, chunk: bytes) -> None:
-        """Wait until it is clear what the body is: servers that answer whole often name the type of a stream."""
+        """Wait until the kind of body is clear: some servers send a plain answer with the content type of a stream."""
         self._parts.append(chunk)
         start = b"".join(self._parts).removeprefix(BYTE_ORDER_MARK).lstrip()
         if len(start) >= len(b"retry:") or start.startswith(WHOLE):
@@ -200,7 +200,7 @@ class AnswerReader:
         self.begun = self.begun or bool(text)
 
     def _flush(self) -> None:
-        """Read the pieces that waited for more of their kind."""
+        """Read the pieces that were held back to be joined."""
         if self._place is not None:
             event = self._deltas.join(self._place, "".join(self._texts))
             self._place, self._texts = None, []
@@ -241,16 +241,16 @@ async def forward_bytes(
     seen: Callable[[bytes], None] = lambda _: None,
     ending: Callable[[], None] = lambda: None,
 ) -> None:
-    """Forward every byte of an answer, but not its end. `headers` gives ours, `seen` is told every piece.
+    """Forward every byte of an answer, but not its end. `headers` returns ours; `seen` gets every piece.
 
-    `ending` is called when all has come, before a client can have seen the end.
+    `ending` is called when everything has arrived, before a client can have seen the end.
 
-    The head of a plain answer waits for the first bytes, so that an answer which breaks off there is an error and not
-    half an answer. Raises ProviderError where it breaks off.
+    The head of a plain answer waits for the first bytes, so that an answer that breaks off there is an error and not
+    half an answer. Raises ProviderError if the answer breaks off.
     """
     held, size = [], 0
     framing = answer.framing(writer.framing)
-    if framing is not None:  # of whatever kind: its bytes are not written anew
+    if framing is not None:  # any kind of stream: its bytes are forwarded unchanged
         await writer.begin(answer.status, [*answer.headers, *UNBUFFERED, *headers()])
     async with aclosing(answer.chunks()) as chunks:
         async for chunk in chunks:
@@ -275,16 +275,16 @@ def _without_type(headers: Headers) -> list[tuple[bytes, bytes]]:
 async def _begin(
     answer: UpstreamResponse, writer: ResponseWriter, headers: Callable[[], Headers], framing: Framing
 ) -> None:
-    """Send the head of a stream; its type is the upstream's own unless the client's framing is another."""
-    told = answer.headers
+    """Send the head of a stream, with the upstream's content type unless the client uses another framing."""
+    upstream_headers = answer.headers
     if framing is not writer.framing:
-        told = [(JSON_TYPE[0], writer.framing.content_type), *_without_type(told)]
-    await writer.begin(answer.status, [*told, *UNBUFFERED, *headers()])
+        upstream_headers = [(JSON_TYPE[0], writer.framing.content_type), *_without_type(upstream_headers)]
+    await writer.begin(answer.status, [*upstream_headers, *UNBUFFERED, *headers()])
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """What an upstream sent instead of an answer; `body` is unchanged, None if it sent nothing at all."""
+    """What an upstream sent instead of an answer; `body` is unchanged, or None if there was no response."""
 
     error: ProviderError
     status: int
@@ -293,12 +293,12 @@ class Refusal:
 
     @property
     def readable(self) -> bool:
-        """Whether a client can make something of it: an error, or a body as its format has them."""
+        """Whether a client can read the body: an error, or a body in its format."""
         return self.body is not None and (self.status >= 400 or self.body.lstrip().startswith((b"{", *STREAM)))
 
 
 def _short_refusal(answer: UpstreamResponse, reader: AnswerReader, held: bytes) -> Refusal | None:
-    """Return the refusal in a stream that ended before its first event was whole, None if it is an answer."""
+    """Return the refusal in a stream that ended before its first event was complete; None if it is an answer."""
     reader.end()
     if reader.error is not None:
         return Refusal(reader.error, answer.status, answer.headers, held)
@@ -329,7 +329,7 @@ class StreamFilters:
         return self._usage.feed(chunk if self._hiding is None else self._hiding.feed(chunk))
 
     def close(self, *, ending: bool) -> bytes:
-        """Return what is left; with `ending` an end that was held back too."""
+        """Return what is left; with `ending`, also an end that was held back."""
         if self._hiding is None or self._recall is None:
             return self._usage.close()
         last = self._hiding.close()
@@ -341,10 +341,10 @@ class StreamFilters:
 
 @dataclass(slots=True)
 class AnswerForwarder:
-    """Forwards one answer. `headers` gives ours; `opening` is called right before the first byte.
+    """Forwards one answer. `headers` returns ours; `opening` is called directly before the first byte.
 
-    `ending` is called with the message and its name at the provider right before the last bytes, after which the client
-    has the whole answer and may ask again.
+    `ending` is called with the message and its id at the provider directly before the last bytes, and `settle` is
+    awaited. After those bytes the client has the whole answer and may send the next request.
     """
 
     format: Format
@@ -353,9 +353,10 @@ class AnswerForwarder:
     sizes: PromptSizes
     opening: Callable[[], None]
     ending: Callable[[Message, str], None]
+    settle: Callable[[], Awaitable[None]]
     recall: RecallExchange | None = None
     finished: Finished | None = None
-    #: Whether the answer continues in another one: its end was not forwarded.
+    #: Whether the answer continues in another one; then its end was not forwarded.
     continues: bool = False
     #: The provider's own id of the answer, in Responses.
     response: str = ""
@@ -369,20 +370,21 @@ class AnswerForwarder:
         return Refusal(error, answer.status, answer.headers, body)
 
     async def read_plain(self, answer: UpstreamResponse) -> tuple[bytes, Refusal | None]:
-        """Return all of a plain answer, and the refusal if it is one. Nothing is forwarded yet."""
+        """Return the whole plain answer, and the refusal if it is one. Nothing is forwarded yet."""
         body = await answer.whole(LARGEST_ANSWER)
         reader = AnswerReader(self.format, streamed=False, status=answer.status)
         reader.feed(body)
-        # Reading a large one takes a while, in which others want to be served.
+        # Reading a large answer takes a while, so it does not block the event loop.
         self.finished = reader.finished() if len(body) <= SMALL else await asyncio.to_thread(reader.finished)
         error = reader.error
         return body, None if error is None else Refusal(error, answer.status, answer.headers, body)
 
     async def forward_plain(self, answer: UpstreamResponse, body: bytes) -> None:
-        """Forward a plain answer, or hold it until the answer that continues it is there."""
+        """Forward a plain answer, or hold it until the answer that continues it has arrived."""
         self.opening()
         if self.finished is not None:
             self.ending(self.finished.message, self.finished.name)
+            await self.settle()
         if self.recall is not None:
             if self.recall.continues_after(self.finished):
                 self.continues = True
@@ -390,21 +392,21 @@ class AnswerForwarder:
                 return
             body = self.recall.shown_body(body)
         shown = body if len(body) > LARGEST_READ else rewritten_body(self.format.server.usage, body, self.sizes)
-        if self.writer.begun:  # a stream was promised, and its head cannot be taken back
+        if self.writer.begun:  # the head of a stream has been sent already
             await self.writer.write_events(b"data: " + shown.replace(b"\n", b" ") + b"\n\n")
             await self.writer.end()
             return
-        # What was read is JSON, whatever its upstream calls it.
+        # What could be read is JSON, whatever its content type says.
         headers = answer.headers if self.finished is None else [JSON_TYPE, *_without_type(answer.headers)]
         await self.writer.send_whole(answer.status, [*headers, *self.headers()], shown)
 
     async def forward_stream(self, answer: UpstreamResponse, framing: Framing) -> Refusal | None:
-        """Forward a stream that is written in a framing; return the refusal if its first event is one."""
+        """Forward a stream in this framing; return the refusal if its first event is one."""
         reader = AnswerReader(self.format, streamed=True, status=answer.status)
         try:
             return await self._forward(answer, framing, reader)
         finally:
-            if self.finished is None and reader.complete:  # the client left with all of it
+            if self.finished is None and reader.complete:  # the client left after it had all of it
                 self.finished = reader.finished()
 
     async def _forward(self, answer: UpstreamResponse, framing: Framing, reader: AnswerReader) -> Refusal | None:
@@ -414,7 +416,7 @@ class AnswerForwarder:
             async with aclosing(answer.chunks()) as chunks:
                 async for chunk in chunks:
                     events = decoder.feed(chunk)
-                    self._read(reader, events)
+                    await self._read(reader, events)
                     if opened:
                         await self.writer.write_events(filters.feed(events))
                         continue
@@ -426,7 +428,7 @@ class AnswerForwarder:
                         await self._open(answer, framing)
                         await self.writer.write_events(filters.feed(held))
             last = decoder.close()
-            self._read(reader, last)
+            await self._read(reader, last)
             if not opened:
                 refusal = _short_refusal(answer, reader, raw)
                 if refusal is not None:
@@ -447,20 +449,21 @@ class AnswerForwarder:
             await self._end(reader)
         return None
 
-    def _read(self, reader: AnswerReader, chunk: bytes) -> None:
+    async def _read(self, reader: AnswerReader, chunk: bytes) -> None:
         over = reader.complete
         reader.feed(chunk)
         if reader.complete and not over:
             message = reader.message()
             if message is not None:
                 self.ending(message, reader.name)
+            await self.settle()
 
     async def forward_unchanged(self, answer: UpstreamResponse) -> None:
         """Forward every byte unchanged, whatever the answer is. Raises ProviderError if nothing was sent yet."""
         framing = answer.framing(self.writer.framing)
         reader = AnswerReader(self.format, framing is not None, status=answer.status)
         decoder = (framing or SSE).decoder()
-        mendable = framing is not None and framing.gap != b""
+        accepts_event = framing is not None and framing.gap != b""
         self.opening()
         try:
             await forward_bytes(answer, self.writer, self.headers, lambda chunk: reader.feed(decoder.feed(chunk)))
@@ -468,29 +471,29 @@ class AnswerForwarder:
         except ProviderError as error:
             if not self.writer.begun:
                 raise
-            await self._break(str(error), error.status or 502, event=mendable)
+            await self._break(str(error), error.status or 502, event=accepts_event)
             return
         finally:
             self.finished = reader.finished() if reader.complete or framing is None else None
         if framing is not None:
-            await self._end(reader, mendable=mendable)
+            await self._end(reader, accepts_event=accepts_event)
         await self.writer.end()
 
     async def _open(self, answer: UpstreamResponse, framing: Framing) -> None:
         self.opening()
         await _begin(answer, self.writer, self.headers, framing)
 
-    async def _end(self, reader: AnswerReader, *, mendable: bool = True) -> None:
+    async def _end(self, reader: AnswerReader, *, accepts_event: bool = True) -> None:
         self.finished = reader.finished()
         if reader.complete or reader.error is not None:
             await self.writer.end()
         else:
-            await self._break(BROKE_OFF, 502, event=mendable)
+            await self._break(BROKE_OFF, 502, event=accepts_event)
 
     async def _break(self, reason: str, status: int, *, event: bool = True) -> None:
         self.broken = reason
         if event:
             await self.writer.send_error(status, "upstream_broke_off", reason)
         else:
-            # Half of an answer must not pass for a whole one: the connection breaks here as it did there.
+            # Half an answer must not look like a whole one: the connection is closed here as it was there.
             raise ConnectionAbortedError(reason)

@@ -1,10 +1,10 @@
-"""The body that is forwarded: the client's own, with other messages only if the engine's view differs.
+"""The body that is forwarded: the client's own, with other messages only where the engine's view differs.
 
-A message that the view left alone is the client's, with its own cache marks; one that it changed or added is written by
-the wire format. Both are in one form: a process that reads a compaction from the store sends the same bytes as the one
-that made it. Every other field stays byte for byte. If a client sets no cache marks, they are added in the few
-places worth one. A client that sets any itself gets no others: they go where it set them, by position, because equal
-messages are one object here, and no more of them than the provider takes.
+An unchanged message is the client's own, with its cache marks; a changed or added message is written by the wire
+format. Both are in canonical form: a process that reads a compaction from the store sends the same bytes as the process
+that made it. Every other field stays byte for byte. If a client sets no cache marks, they are added in the few places
+that are worth one. If a client sets marks itself, it gets no others. They stay where it set them, by position, because
+equal messages are one object here, and no more of them than the provider accepts.
 """
 
 from bisect import bisect_left, bisect_right
@@ -17,22 +17,25 @@ from everlong.core import History, Json, JsonObject, Message, Role, positions_of
 from everlong.engine import Prepared, breakpoints
 from everlong.gateway.chains.continuation import Continuation
 from everlong.gateway.conversations.canonical import Unit, in_one_form
-from everlong.gateway.conversations.conversations import Conversation, Transcript
+from everlong.gateway.conversations.conversation import Conversation, Transcript
+from everlong.gateway.conversations.sketches import Sketched
 from everlong.gateway.request import ModelRequest, Piece, decoded, encoded, pieces_of_list, pieces_of_object
 from everlong.wire import CacheMarks
 
 __all__ = [
     "forwarded_body",
+    "keeps_marks",
     "marked_front",
     "marked_members",
     "marks_itself",
     "past_the_head",
     "rendered",
+    "sketched_body",
     "torn_runs",
     "wants_marks",
 ]
 
-UNCERTAIN = 16  # one in so many tokens of a prompt, and so many, may be counted wrongly
+UNCERTAIN = 16  # this many tokens of a prompt, plus one in this many, may be counted wrongly
 SYSTEM_ROLE = b'"system"'
 
 
@@ -46,13 +49,13 @@ def wants_marks(request: ModelRequest, transcript: Transcript) -> bool:
 
 
 def marks_itself(request: ModelRequest) -> bool:
-    """Whether the client may have set marks: a quick look, before its messages are read."""
+    """Whether the client may have set marks: a quick check before its messages are read."""
     marks = request.format.marks
     return marks is not None and _key(marks) in request.body
 
 
 def _key(marks: CacheMarks) -> bytes:
-    """The name of a mark as it is written in JSON; within a text its quotes would be escaped."""
+    """The name of a mark as written in JSON; inside a text its quotes would be escaped."""
     return b'"%s"' % marks.field.encode()
 
 
@@ -70,7 +73,7 @@ def marked_front(marks: CacheMarks, field: str, fields: Mapping[str, Piece], sec
 
 
 def marked_members(marks: CacheMarks, members: Sequence[bytes], places: Sequence[int], seconds: float) -> list[bytes]:
-    """Return the messages with marks at these places; if a message may not have one, the nearest before it gets it."""
+    """Return the messages with marks at these places, or at the nearest earlier message that may have one."""
     marked, mark = list(members), marks.mark(seconds)
     for place in places:
         for at in range(place, -1, -1):
@@ -94,7 +97,7 @@ def _member_marked(marks: CacheMarks, member: bytes, mark: JsonObject) -> bytes 
 
 
 def _list_marked(marks: CacheMarks, raw: bytes, mark: JsonObject, *, tools: bool = False) -> bytes | None:
-    """A list of blocks or tools with a mark on the last member that may have one; None if no member may."""
+    """Return the list with a mark on the last member that may have one; None if no member may."""
     if raw[:1] != b"[":
         return None
     bears = marks.tool_may_bear if tools else marks.may_bear
@@ -102,7 +105,7 @@ def _list_marked(marks: CacheMarks, raw: bytes, mark: JsonObject, *, tools: bool
     last = next((at for at in range(len(members) - 1, -1, -1) if bears(decoded(members[at]))), None)
     if last is None:
         return None
-    # The mark goes first, where its name would sort it, and no other byte is written again.
+    # The mark goes first, where sorting would put it, and no other byte changes.
     members[last] = b"{%s:%s,%s" % (_key(marks), encoded(mark), members[last].lstrip()[1:])
     return b"[" + b",".join(members) + b"]"
 
@@ -114,7 +117,7 @@ def forwarded_body(
     prepared: Prepared,
     continuation: Continuation | None = None,
 ) -> bytes:
-    """Return the body that is sent for a prepared request. What its provider holds is left out of it."""
+    """Return the body to send for a prepared request, without what its provider stores."""
     view = prepared.request.messages
     in_field = len(transcript.head) - sum(len(unit.messages) for unit in transcript.leading)
     messages, others = past_the_head(request, view, conversation.opening[:in_field])
@@ -136,25 +139,47 @@ def forwarded_body(
     return request.written(sent, others | request.changed(_settings(request, prepared)))
 
 
+def keeps_marks(request: ModelRequest, sketched: Sketched) -> bool:
+    """Whether the client's cache marks stay unchanged: it has set none, or no more than the provider accepts."""
+    marks = request.format.marks
+    found = 0 if marks is None else request.body.count(_key(marks))
+    if marks is None or not found:
+        return True
+    front = any(_key(marks) in bytes(request.fields.get(name, b"")) for name in (request.format.api.system, "tools"))
+    return found <= marks.most and (sketched.marked or front or marks.field in request.fields)
+
+
+def sketched_body(request: ModelRequest, sketched: Sketched, prepared: Prepared) -> bytes:
+    """Return the body of a request that is sent in full: the same bytes as `forwarded_body` would return."""
+    sent, others = sketched.messages, dict[str, bytes]()
+    caching, marks = prepared.request.caching, request.format.marks
+    if caching is not None and marks is not None and not marks_itself(request):
+        others = marked_front(marks, request.format.api.system, request.fields, caching.seconds)
+        places = sketched.places if request.tools or sketched.answered else []
+        sent = marked_members(marks, [bytes(raw) for raw in sent], places, caching.seconds)
+    return request.written(sent, others)
+
+
 def _likely_continues(request: ModelRequest, messages: Sequence[Message]) -> bool:
     """Whether another request of this conversation is likely to follow.
 
-    A mark costs a quarter of what it covers, and saves more than all of it in the next request; so it pays if more
-    than 22 in 100 requests are followed by another. One question without tools may well be all there is.
+    A mark adds a quarter to the price of what it covers, and saves more than that whole price in the next request, so
+    it pays if more than 22 of 100 requests are followed by another. A single question without tools may be the last
+    one.
     """
     return bool(request.tools) or any(message.role is Role.ASSISTANT for message in messages)
 
 
 def _own(view: Sequence[Message], transcript: Transcript, conversation: Conversation) -> list[Unit | None]:
-    """The client's message that each message of the view is; None for one that was changed or added."""
+    """Return the client's unit for each message of the view; None for a message that was changed or added."""
     at = len(conversation.opening) - sum(len(unit.messages) for unit in transcript.leading)
     said = [
         *zip(conversation.opening[at:], transcript.leading, strict=False),
         *((one[0], unit) for one, unit in zip(conversation.messages, transcript.units, strict=False) if len(one) == 1),
     ]
-    # Equal messages of a client are one object.
+    # Equal messages of a client are the same object.
     found = positions_of(view, [message for message, _ in said], key=id)
-    # One that was moved goes without its marks.
+    # A message that was moved is sent without its marks.
     units = [None if place is None else said[place.at][1] for place in found]
     return [
         _unmarked(unit) if unit and place and place.moved else unit for unit, place in zip(units, found, strict=True)
@@ -168,9 +193,9 @@ def _unmarked(unit: Unit) -> Unit:
 def _with_clients_marks(
     marks: CacheMarks, members: Sequence[tuple[bytes, int]], own: Sequence[Unit | None], room: int
 ) -> list[bytes]:
-    """The messages with the client's marks and no more than `room` of them, the last ones.
+    """The messages with the client's marks, at most `room` of them; the last ones stay.
 
-    A message that was written anew, because the provider wants it joined with its neighbours, gets its mark back.
+    A message that was written again, because the provider wants it joined with its neighbours, gets its mark back.
     """
     sent, ends = [member for member, _ in members], [until for _, until in members]
     for count in range(len(own), 0, -1):
@@ -206,13 +231,14 @@ def _marks_in_front(marks: CacheMarks, request: ModelRequest, others: Mapping[st
 
 
 def past_the_head(request: ModelRequest, view: History, head: History) -> tuple[History, dict[str, bytes]]:
-    """Return the view without system text that has a field of its own; and that field, if there is more in it now."""
+    """Return the view without system text from the separate field, and that field if its text has changed."""
     if not request.format.api.system:
         return view, {}
     untouched = len(view) >= len(head) and all(view[at] is message for at, message in enumerate(head))
     after = len(head) if untouched else 0
     end = after
-    # What stands in its place is the head too, repaired; what follows is so only if it is none of the client's list.
+    # System text in the head's place is the head, repaired. Later system text also belongs to it, unless it comes from
+    # the client's list.
     while end < len(view) and view[end].role is Role.SYSTEM and (end < len(head) or view[end].origin != request.fmt):
         end += 1
     if untouched and end == after:
@@ -222,7 +248,7 @@ def past_the_head(request: ModelRequest, view: History, head: History) -> tuple[
 
 
 def _members(request: ModelRequest, view: Sequence[Message], own: Sequence[Unit | None]) -> Iterator[tuple[bytes, int]]:
-    """The objects that are sent, and for each how many messages of the view it ends after."""
+    """Yield the objects to send, each with its end position in the view."""
     ours: list[Message] = []
     torn = {at for start, stop in torn_runs(request, view) for at in range(start, stop)}
     for count, (message, unit) in enumerate(zip(view, own, strict=True)):
@@ -238,11 +264,10 @@ def _members(request: ModelRequest, view: Sequence[Message], own: Sequence[Unit 
 
 
 def torn_runs(request: ModelRequest, view: Sequence[Message]) -> Iterator[tuple[int, int]]:
-    """Yield where runs of messages begin and end of which the provider wants one.
+    """Yield the start and the end of each run of messages that the provider wants as one.
 
-    It does because of their calls or results, or because one is empty.
-
-    These are written anew; neighbours with nothing but words stay as the client sent them, unless turns alternate.
+    The reason is their calls or results, or an empty message. These are written again; neighbours with only text stay
+    as the client sent them, unless turns must alternate.
     """
     rules, start = request.format.rules, 0
     if not rules.voices and not rules.joined:
@@ -259,9 +284,9 @@ def _stands_alone(message: Message) -> bool:
 
 
 def rendered(request: ModelRequest, messages: Sequence[Message], before: int) -> Iterator[tuple[bytes, int]]:
-    """Yield a run of messages as they are sent, and for each how many of the view it ends after.
+    """Yield the messages of a run as they are sent, each with its end position in the view.
 
-    System text at its beginning stands in the list: it is not in front.
+    Leading system text is written into the list, because it is not at the beginning of the conversation.
     """
     while messages and messages[0].role is Role.SYSTEM:
         before += 1
@@ -273,7 +298,7 @@ def rendered(request: ModelRequest, messages: Sequence[Message], before: int) ->
     marks = request.format.marks
     if marks is not None:
         body, ends = marks.write_history(messages)
-    else:  # nobody asks where each message went
+    else:  # without cache marks, nobody needs the end positions
         body, ends = request.format.write_history(tuple(messages)), []
     members = cast("list[JsonObject]", body[request.format.api.messages])
     for member, end in zip(members, ends or [len(messages)] * len(members), strict=True):
@@ -281,14 +306,14 @@ def rendered(request: ModelRequest, messages: Sequence[Message], before: int) ->
 
 
 def _settings(request: ModelRequest, prepared: Prepared) -> dict[str, Json]:
-    """Settings that differ from the client's: the limit of the answer's length, and the window if requests set it."""
+    """Settings that differ from the client's: the limit of the answer, and the window if requests set it."""
     allowed, api = prepared.request.max_tokens, request.format.api
     settings: dict[str, Json] = {}
     if allowed is not None and allowed != request.max_tokens and (request.max_tokens is not None or prepared.remedies):
         settings[request.length_field] = allowed
     if api.window:
         window = prepared.window.context
-        # What was counted with is what is asked for; and an answer past its end would push the beginning out.
+        # Request the window that was used for counting. An answer beyond its end would push out the beginning.
         settings[api.window] = max(window, prepared.call.asked or 0)
         if request.max_tokens is None:
             kept = prepared.tokens // UNCERTAIN + UNCERTAIN

@@ -1,4 +1,4 @@
-"""Requests that ask their provider to shorten the conversation: what they mean, and the answer if it is ours."""
+"""Requests that ask their provider to compact the conversation: what they mean, and the answer if we compact it."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,9 +17,9 @@ EVENTS_TYPE = (b"content-type", b"text/event-stream")
 
 
 def as_the_model_reads(request: ModelRequest, *, managed: bool) -> ModelRequest:
-    """Return the request with its messages from the last compaction on: everything before it is dropped.
+    """Return the request with its messages from the last compaction on; everything before it is dropped.
 
-    If the request is not `managed`, only what nobody but us can read is read.
+    If the request is not `managed`, only a compaction that nobody else can read, because we wrote it, is read.
     """
     compaction = request.format.server.compaction
     if compaction is None or not (managed or compaction.ours) or compaction.sign not in request.body:
@@ -32,7 +32,7 @@ def as_the_model_reads(request: ModelRequest, *, managed: bool) -> ModelRequest:
 
 
 def without_asking(request: ModelRequest) -> ModelRequest:
-    """Return the request without what asks the provider to shorten the conversation."""
+    """Return the request without the fields that ask the provider to compact."""
     compaction = request.format.server.compaction
     asked = (
         {} if compaction is None else {name: left for name, left in compaction.fields.items() if name in request.fields}
@@ -49,7 +49,7 @@ def without_asking(request: ModelRequest) -> ModelRequest:
 
 
 def asks_for_compaction(request: ModelRequest) -> bool:
-    """Whether the request asks for its conversation, compacted, and not for an answer."""
+    """Whether the request asks for its compacted conversation, not for an answer."""
     if request.address.surface.compacts:
         return True
     compaction = request.format.server.compaction
@@ -63,9 +63,9 @@ def asks_for_compaction(request: ModelRequest) -> bool:
 async def send_compacted(
     writer: ResponseWriter, request: ModelRequest, asked: Sequence[Piece], body: bytes, headers: Headers
 ) -> None:
-    """Send the compacted conversation that a body holds, in the shape in which the client asked for it.
+    """Send the compacted conversation from a body, in the shape that the client asked for.
 
-    `asked` are the messages as the client sent them: it may send some of them again.
+    `asked` are the messages as the client sent them: some of them are sent back.
     """
     compaction = cast(Compaction, request.format.server.compaction)
     assert compaction.sealed is not None, "a format whose clients ask for compactions"

@@ -1,6 +1,6 @@
-"""The way back to one client: a head once, then bytes, comments while it waits, errors in its own format.
+"""The response to one client: one head, then bytes, comments while it waits, errors in its format.
 
-Neither `with_comments` nor `until_disconnect` leaves a task behind: what ends the waiting has also ended the work.
+Neither `with_comments` nor `until_disconnect` leaves a task behind: when the waiting ends, the work has ended too.
 """
 
 import asyncio
@@ -40,20 +40,20 @@ Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
 #: Waits for a future, but not longer than this many seconds.
 Wait: TypeAlias = Callable[["asyncio.Future[Any]", float], Awaitable[object]]
 
-#: Of a stream: nobody between us and the client keeps it back.
+#: Headers of a stream: no proxy between us and the client may buffer it.
 UNBUFFERED: Headers = ((b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no"))
-#: The kind of a request that does not fit; OpenAI's own word for it.
+#: The kind of error for a request that does not fit; OpenAI's own name for it.
 OVERFLOW = "context_length_exceeded"
-UNFORESEEN = "something went wrong inside the gateway; its log says more"
+UNFORESEEN = "internal error in the gateway; see its log"
 
 
 class ResponseWriter:
-    """Writes one response. `status` is that of the head, 0 before it was sent; `framing` is how streams are written."""
+    """Writes one response. `status` is the status of its head, 0 before it was sent; `framing` is that of streams."""
 
     def __init__(self, send: Send, errors: Errors, own: Callable[[], Headers] = tuple, framing: Framing = SSE) -> None:
         self._send = send
         self._errors = errors
-        self._own = own  # our headers, if the head is sent for a comment
+        self._own = own  # our headers, if a comment is sent first
         self.framing = framing
         self._encoder = framing.encoder()
         self._framed = False  # whether events were written
@@ -65,16 +65,16 @@ class ResponseWriter:
 
     @property
     def _bodiless(self) -> bool:
-        """Whether the answer ends with its head, as HTTP says of its status."""
+        """Whether the response has no body, by its HTTP status."""
         return self.status in (204, 304)
 
     @property
     def begun(self) -> bool:
-        """Whether a head was sent: from then on an error is an event."""
+        """Whether a head was sent; from then on, an error is an event."""
         return self.status != 0
 
     async def begin(self, status: int, headers: Headers) -> None:
-        """Send the head, once; if a comment was sent before, its head counts."""
+        """Send the head, once. If a comment was sent before, its head counts."""
         if not self.begun:
             self.status = status
             await self._send({"type": "http.response.start", "status": status, "headers": list(headers)})
@@ -85,14 +85,14 @@ class ResponseWriter:
         await self.write(self._encoder.feed(events))
 
     async def write(self, data: bytes) -> None:
-        """Send bytes at once, as they are."""
+        """Send bytes at once, unchanged."""
         if data and not self._bodiless:
             self.sent += len(data)
             self._tail = data[-4:] if len(data) >= 4 else (self._tail + data)[-4:]
             await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self) -> None:
-        """End the response; a second time does nothing."""
+        """End the response. A second call does nothing."""
         if self.over:
             return
         last = self._encoder.close() if self._framed and not self._bodiless else b""
@@ -120,11 +120,11 @@ class ResponseWriter:
         await self.write(self.framing.comment)
 
     async def send_error(self, status: int, kind: str, message: str, headers: Headers = ()) -> None:
-        """Send an error of ours in the client's own format: a response, or events if the answer has begun."""
+        """Send one of our errors in the client's own format: as a response, or as events if the answer has begun."""
         if self.over:
             return
         if self.begun:
-            # An answer that broke off in the middle of an event must not swallow the error.
+            # If the answer broke off inside an event, the error must not become part of it.
             self._encoder.cut()
             await self.write(self.framing.gap_after(self._tail) if self.sent > self._comments else b"")
             await self.write_events(error_events(self._errors, status, kind, message))
@@ -138,9 +138,9 @@ class ResponseWriter:
 
 
 def error_events(errors: Errors, status: int, kind: str, message: str, sequence: int = 0) -> bytes:
-    """Return the end of a stream that has begun and cannot continue: whole events, on which clients raise.
+    """Return the end of a stream that has begun and cannot continue: complete events that make clients raise.
 
-    `sequence` is the number of the next event, if the format counts them.
+    `sequence` is the number of the next event, if the format numbers them.
     """
     return b"".join(sse_bytes(name, data) for name, data in errors.events(status, kind, message, sequence))
 
@@ -148,8 +148,8 @@ def error_events(errors: Errors, status: int, kind: str, message: str, sequence:
 def status_of(error: EverlongError, errors: Errors) -> tuple[int, str, str]:
     """Return the answer to an error: the HTTP status, the kind for programs, the message for people.
 
-    A client learns what it can act on, and nothing of the inside. A request that does not fit is reported in the words
-    of the format's maker, which clients look for.
+    A client learns what it can act on, and nothing about internals. A request that does not fit is reported in the
+    words of the format's maker, which clients look for.
     """
     match error:
         case Refused():
@@ -166,13 +166,13 @@ def status_of(error: EverlongError, errors: Errors) -> tuple[int, str, str]:
         case InputError():
             return 400, "invalid_request", str(error)
         case StoreError():
-            return 503, "storage", "the gateway's storage cannot be reached at the moment"
+            return 503, "storage", "the gateway's store cannot be reached right now"
         case _:
             return 500, "internal_error", UNFORESEEN
 
 
 def _failed(status: int | None, otherwise: int) -> int:
-    """The upstream's status, if it says that something failed."""
+    """The upstream's status if it is an error status, else another one."""
     return status if status is not None and 400 <= status <= 599 else otherwise
 
 
@@ -180,7 +180,7 @@ def _failed(status: int | None, otherwise: int) -> int:
 
 
 class Gone(Enum):
-    """The client went away before the work was done."""
+    """The client disconnected before the work was done."""
 
     GONE = "gone"
 
@@ -218,7 +218,7 @@ async def with_comments(
 async def until_disconnect(receive: Receive, work: Awaitable[T]) -> T | Literal[Gone.GONE]:
     """Return the result of the work; if the client disconnects first, cancel the work and return GONE.
 
-    `receive` is ASGI's. It does not matter whether the request's body was read before.
+    `receive` is ASGI's. The request's body may have been read before or not.
     """
     working = asyncio.ensure_future(work)
     watching = asyncio.ensure_future(_disconnected(receive))
@@ -240,13 +240,13 @@ async def _disconnected(receive: Receive) -> None:
         if message["type"] == "http.disconnect":
             return
         if whole:
-            # A server that gives the end of a body again would do so for ever: nothing to learn from it.
+            # A server that repeats the end of a body would do so forever, so nothing more is read.
             await asyncio.get_running_loop().create_future()
         whole = not message.get("more_body", False)
 
 
 async def _ended(*tasks: "asyncio.Future[Any]") -> None:
-    """Cancel what still runs and wait for its end, even if the waiting itself is cancelled."""
+    """Cancel what is still running and wait for its end, even if the waiting itself is cancelled."""
     running = [task for task in tasks if not task.done()]
     for task in running:
         task.cancel()
@@ -258,6 +258,6 @@ async def _ended(*tasks: "asyncio.Future[Any]") -> None:
             interrupted = True
     for task in tasks:
         if not task.cancelled():
-            task.exception()  # retrieved, so that asyncio does not warn about it later
+            task.exception()  # read here, so that asyncio does not warn about it later
     if interrupted:
         raise asyncio.CancelledError

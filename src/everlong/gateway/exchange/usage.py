@@ -1,7 +1,7 @@
-"""Rewrites the usage that a client gets: prompt sizes steady and never absurd, all other bytes as they came.
+"""Rewrites the usage that a client gets: steady, plausible prompt sizes; all other bytes stay unchanged.
 
-An upstream counts what it was sent; a client whose history was shortened on the way may get its own size instead.
-Only prompt figures, and figures derived from them, are written again; an event without usage passes unchanged.
+An upstream counts what it received; a client whose history was shortened on the way may get its own size instead. Only
+prompt figures, and figures derived from them, are rewritten; an event without usage is unchanged.
 """
 
 from dataclasses import dataclass
@@ -12,15 +12,15 @@ from everlong.wire import UsageShape
 
 __all__ = ["PromptSizes", "UsageRewriter", "rewritten_body"]
 
-MAX_COUNT = 1 << 40  # tokens; anything above is no count
-FAR = 2  # windows; an accepted prompt above is no prompt of one call
-FEW = 4  # times smaller than the estimate: a placeholder, or only what was not cached
+MAX_COUNT = 1 << 40  # tokens; a larger number is not a count
+FAR = 2  # windows; an accepted prompt cannot be larger
+FEW = 4  # times smaller than the estimate: a placeholder, or only the uncached part
 SLACK = 2_000  # tokens; small estimates are too uncertain to doubt a figure
-LONGEST_LINE = 64 * 1024  # bytes of a line that is held back until it is whole
-START = 512  # bytes of such a line that show what it is
-LONGEST_LAST = 4 * 1024 * 1024  # bytes of a line that carries usage and repeats the whole answer
-USAGE, NO_USAGE = b'"usage"', b'"usage":null'  # the second in each chunk of a chat but the last
-PIECE = b'"delta"'  # one in each chunk of a chat that holds a piece of the answer, most often one token
+LONGEST_LINE = 64 * 1024  # bytes of a line that is held back until it is complete
+START = 512  # bytes at its beginning that show what it is
+LONGEST_LAST = 4 * 1024 * 1024  # bytes of a line that has usage and repeats the whole answer
+USAGE, NO_USAGE = b'"usage"', b'"usage":null'  # the second is in each chunk of a chat but the last
+PIECE = b'"delta"'  # once in each chunk of a chat with a piece of the answer, usually one token
 CACHED = "cached_tokens"
 
 
@@ -28,9 +28,9 @@ CACHED = "cached_tokens"
 class PromptSizes:
     """What is known of a request's size, in tokens.
 
-    `added` is the client's own size less the one sent; 0 reports the sent size. `window` bounds what is reported, 0
-    if it is not known. `prompt` is the estimate of what was sent, 0 if there is none; it replaces absurd figures, and
-    missing ones if the client `wants` usage.
+    `added` is the client's own size minus the sent size; with 0, the sent size is reported. `window` limits what is
+    reported; 0 if it is unknown. `prompt` is the estimate of what was sent, 0 if there is none; it replaces absurd
+    figures, and missing ones if the client `wants` usage.
     """
 
     added: int = 0
@@ -39,7 +39,7 @@ class PromptSizes:
     wants: bool = False
 
     def reported(self, counted: int) -> int:
-        """Return the prompt size to report if the upstream counted this much; 0 means it counted nothing.
+        """Return the prompt size to report for the upstream's count; 0 if it counted nothing.
 
         Example: added 40 000, window 128 000: 20 000 -> 60 000, 120 000 -> 128 000
         """
@@ -50,7 +50,7 @@ class PromptSizes:
         return min(size, self.window) if self.window else size
 
     def plausible(self, counted: int) -> bool:
-        """Whether a count can be the size of this prompt."""
+        """Whether a count can be this prompt's size."""
         few = self.prompt and counted * FEW < self.prompt - SLACK
         return 0 < counted < MAX_COUNT and not few and (not self.window or counted <= FAR * self.window)
 
@@ -66,7 +66,7 @@ def rewritten_body(shape: UsageShape, body: bytes, sizes: PromptSizes) -> bytes:
 
 
 class UsageRewriter:
-    """Rewrites a stream: takes chunks and gives what to forward. Holds back a line that is not whole, and no more."""
+    """Rewrites a stream: takes chunks and returns what to forward. Holds back only an incomplete line."""
 
     def __init__(self, shape: UsageShape, sizes: PromptSizes) -> None:
         self._shape = shape
@@ -75,7 +75,7 @@ class UsageRewriter:
         self._held: list[bytes] = []
         self._size = 0  # bytes held
         self._longest = LONGEST_LINE
-        self._raw = False  # inside a line that is forwarded as it comes
+        self._raw = False  # inside a line that is forwarded unchanged
         self._missing = _MissingUsage(shape, sizes) if shape.frame and sizes.wants and sizes.prompt else None
 
     def feed(self, chunk: bytes) -> bytes:
@@ -97,7 +97,7 @@ class UsageRewriter:
         return self._line(held)
 
     def _passes(self, chunk: bytes) -> bool:
-        """Whether it is whole lines of which none carries usage: most chunks are."""
+        """Whether the chunk is complete lines without usage, as most chunks are."""
         if self._held or self._raw or not chunk.endswith(b"\n"):
             return False
         for mark in self._shape.marks:
@@ -106,7 +106,7 @@ class UsageRewriter:
         return self._missing is None or self._missing.knows(chunk)
 
     def _hold(self, rest: bytes) -> bytes:
-        """Hold back the part of a line; one that grows too long is forwarded instead."""
+        """Hold back an incomplete line; if it grows too long, it is forwarded instead."""
         if self._raw or not rest:
             return rest
         self._held.append(rest)
@@ -118,14 +118,14 @@ class UsageRewriter:
         return rest
 
     def _is_last(self) -> bool:
-        """Whether the line is the last event of an answer, which repeats all of it before its usage."""
+        """Whether the line is the last event of an answer, which repeats the whole answer before its usage."""
         start = b"".join(self._held)[:START] if self._shape.repeats else b""
         if any(mark in start for mark in self._shape.marks):
             self._longest = LONGEST_LAST
         return self._size <= self._longest
 
     def _line(self, line: bytes) -> bytes:
-        """A whole line, with its sizes."""
+        """Return a complete line with its sizes rewritten."""
         marked = any(mark in line for mark in self._shape.marks)
         if line.startswith(b"event:") and self._shape.repeats:
             self._longest = LONGEST_LAST if marked else LONGEST_LINE
@@ -141,7 +141,7 @@ class UsageRewriter:
 
 
 class _MissingUsage:
-    """Adds the usage chunk at the end of a chat stream if the client wants one and none came."""
+    """Adds the usage chunk at the end of a chat stream if the client wants one and none arrived."""
 
     def __init__(self, shape: UsageShape, sizes: PromptSizes) -> None:
         self._shape = shape
@@ -151,7 +151,7 @@ class _MissingUsage:
         self._needed = True
 
     def knows(self, chunk: bytes) -> bool:
-        """Whether it has seen how chunks are framed; then it only counts the pieces of this one."""
+        """Whether the frame of chunks is known; then only the pieces of this chunk are counted."""
         if self._frame is not None:
             self._pieces += chunk.count(PIECE)
         return self._frame is not None
@@ -172,7 +172,7 @@ class _MissingUsage:
 
 
 def _rewritten(shape: UsageShape, data: bytes, sizes: PromptSizes) -> bytes:
-    """An answer or an event with its usage rewritten; the very same object if there is nothing to change."""
+    """An answer or an event with its usage rewritten; the same object if there is nothing to change."""
     event = _fields(data)
     inner = shape.inner if event is not None and shape.inner in event else ""
     holder = _fields(event[inner]) if event is not None and inner else event
@@ -208,18 +208,18 @@ def _reported(shape: UsageShape, usage: _Fields, sizes: PromptSizes) -> _Fields 
         new[shape.output] = _raw(0)
     if shape.total in usage and new != usage:
         written = output + sum(max(0, _count(usage.get(name))) for name in shape.output_beside)
-        told = sum(max(0, _count(new.get(name))) for name in (shape.prompt, *shape.beside))
-        new[shape.total] = _raw(told + _rest(_count(usage[shape.total]), counted, written))
+        new_prompt = sum(max(0, _count(new.get(name))) for name in (shape.prompt, *shape.beside))
+        new[shape.total] = _raw(new_prompt + _rest(_count(usage[shape.total]), counted, written))
     return new if new != usage else None
 
 
 def _rest(total: int, prompt: int, output: int) -> int:
-    """What a total holds besides the prompt: the output, and what a server counts beside it."""
+    """The part of a total that is not the prompt: the output, and what a server counts in addition."""
     return total - prompt if prompt > 0 and output <= total - prompt <= FAR * output else output
 
 
 def _cap_details(shape: UsageShape, usage: _Fields, prompt: int) -> None:
-    """Cached tokens are part of the prompt: never more than it."""
+    """Limit cached tokens to the prompt, of which they are a part."""
     if shape.cached in usage and not 0 <= _count(usage[shape.cached]) <= prompt:
         usage[shape.cached] = _raw(prompt)
     details = _fields(usage[shape.details]) if shape.details in usage else None
@@ -241,7 +241,7 @@ def _usage_of(shape: UsageShape, holder: _Fields | None) -> _Fields | None:
 
 
 def _fields(data: bytes | msgspec.Raw) -> _Fields | None:
-    """An object with its values still raw; None for anything else."""
+    """The fields of an object with raw values; None for anything else."""
     try:
         return _FIELDS.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

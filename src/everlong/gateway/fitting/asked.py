@@ -1,4 +1,4 @@
-"""What a program asks the engine over HTTP: its fields, read and checked once. Every error names the field."""
+"""Requests to the engine over HTTP: their fields, read and checked once. Every error names the field."""
 
 import difflib
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ LONGEST_NAME = 200  # characters of a thread's name, as in a header
 LONGEST_MODEL = 1_000
 LONGEST_TEXT = 20_000  # characters of a pin
 MOST_PINS = 64
-#: The name under which messages are held that come without a model.
+#: The model's name for messages that come without one.
 NO_MODEL = "any"
 CONVERSATION = 'a list of messages, such as [{"role": "user", "content": "hello"}], or a whole request body'
 FIELDS = (
@@ -38,9 +38,9 @@ FIELDS = (
     "refused",
     "usage",
 )
-#: What only a thread has: without one nothing is remembered from call to call.
+#: Fields that need a thread: without one, nothing is remembered between calls.
 OF_THREADS = ("recall_tool", "refused", "usage")
-#: The path under which a model is asked in each format.
+#: The path of each format's models.
 USUAL: Mapping[str, Surface] = {
     name: next(
         each
@@ -53,10 +53,10 @@ USUAL: Mapping[str, Surface] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """One conversation, and what is to be done with it. `thread` is "" if nothing is remembered from call to call."""
+    """One conversation, and what to do with it. `thread` is "" if nothing is remembered between calls."""
 
     request: ModelRequest
-    #: Whether its system text was put before the messages, which have no other place for it.
+    #: Whether its system text was put before the messages, because the format has no other place for it.
     headed: bool = False
     model: str = ""
     provider: str = ""
@@ -65,36 +65,36 @@ class Asked:
     max_tokens: int | None = None
     preset: str = ""
     thread: str = ""
-    #: Indexes of messages, and texts of one's own.
+    #: Indexes of messages, and texts of your own.
     pins: tuple[int | str, ...] = ()
     recall_tool: str = ""
-    #: What became of the request before it in this thread.
+    #: The outcome of the previous request in this thread.
     refused: ProviderError | None = None
     usage: Usage | None = None
 
 
 def read_fields(body: bytes, known: Iterable[str]) -> Mapping[str, Piece]:
-    """Return the fields of a body, each still JSON. Raises InputError for one that is not known."""
+    """Return the fields of a body, each still JSON. Raises InputError for an unknown field."""
     fields, known = pieces_of_object(body), sorted(known)
     for name in fields:
         if name not in known:
             near = difflib.get_close_matches(name, known, n=1)
-            meant = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-            raise InputError(f"no such field: {name[:60]!r} ({meant})")
+            meant = f"did you mean {near[0]}?" if near else f"known fields: {', '.join(known)}"
+            raise InputError(f"unknown field: {name[:60]!r} ({meant})")
     return fields
 
 
 def checked_thread(name: Json) -> str:
-    """Return the name of a thread. Raises InputError for what is none."""
+    """Return the name of a thread. Raises InputError if it is not valid."""
     expect_text("thread", name, "the name of a thread")
     text = str(name)
     if not text.strip() or len(text) > LONGEST_NAME or not text.isprintable():
-        raise InputError(f"thread is a name of at most {LONGEST_NAME} plain characters")
+        raise InputError(f"thread must be a name of at most {LONGEST_NAME} printable characters")
     return text
 
 
 def read_asked(body: bytes) -> Asked:
-    """Return what a body asks for. Raises InputError or Refused, naming the field that is wrong."""
+    """Return the request in a body. Raises InputError or Refused that names the wrong field."""
     fields = read_fields(body, FIELDS)
     if "messages" not in fields:
         raise InputError(f"messages is missing: {CONVERSATION}")
@@ -103,7 +103,7 @@ def read_asked(body: bytes) -> Asked:
     thread = checked_thread(given["thread"]) if "thread" in given else ""
     useless = next((name for name in OF_THREADS if name in given and not thread), "")
     if useless:
-        raise InputError(f"{useless} needs a thread: without one nothing is remembered; name one in `thread`")
+        raise InputError(f"{useless} needs a thread: name one in `thread`")
     request, headed = _request(fields, _text(given, "model"), _text(given, "format"))
     return Asked(
         request=request,
@@ -126,12 +126,12 @@ def read_asked(body: bytes) -> Asked:
 
 
 def _request(fields: Mapping[str, Piece], model: str, fmt: str) -> tuple[ModelRequest, bool]:
-    """The messages as the request of a client that speaks their format; and whether system text was put before them."""
+    """Return the messages as a client's request in their format, and whether system text was put before them."""
     raw = bytes(fields["messages"]).strip()
     beside = {name: bytes(fields[name]) for name in ("tools",) if name in fields}
     if raw[:1] == b"{":
         if "system" in fields:
-            raise InputError("system is part of a whole body: give it there")
+            raise InputError("a whole body has its own system text: put system there")
         value = cast(JsonObject, decoded(raw))
         format_ = _format(fmt) or _served(body_format(value).name)
         whole = {name: bytes(piece) for name, piece in pieces_of_object(raw).items()} | beside
@@ -161,14 +161,16 @@ def _listed(
 def _parsed(format_: Format, fields: Mapping[str, bytes], model: str) -> ModelRequest:
     expect_text("model", model, "a model's name")
     if len(model) > LONGEST_MODEL:
-        raise InputError(f"no model's name has more than {LONGEST_MODEL} characters")
+        raise InputError(f"a model name has at most {LONGEST_MODEL} characters")
     name, surface = model or NO_MODEL, USUAL[format_.name]
     values = (("model", quote(name, safe=":@")),) if surface.names_model else ()
     written = fields if surface.names_model else {**fields, "model": encoded(name)}
     body = b"{" + b",".join(encoded(name) + b":" + raw for name, raw in written.items()) + b"}"
     request = parse_request(Address(surface=surface, values=values), body)
     if request.partial:
-        raise Refused("a part of this conversation is at its provider: send all of it", status=400, kind="partial")
+        raise Refused(
+            "part of this conversation is stored at its provider: send all messages", status=400, kind="partial"
+        )
     return request
 
 
@@ -178,7 +180,7 @@ def _format(name: str) -> Format | None:
 
 def _served(name: str) -> Format:
     if name not in FORMATS:
-        raise InputError(f"format is one of {', '.join(sorted(FORMATS))}, not {name[:60]!r}")
+        raise InputError(f"format must be one of {', '.join(sorted(FORMATS))}, not {name[:60]!r}")
     return FORMATS[name]
 
 
@@ -208,9 +210,9 @@ def _pins(value: Json, thread: str) -> tuple[int | str, ...]:
     pins = cast("list[Json]", value)
     for pin in pins:
         if isinstance(pin, bool) or not isinstance(pin, int | str):
-            raise InputError("a pin is the index of a message, or a text")
+            raise InputError("a pin must be the index of a message, or a text")
         if isinstance(pin, str) and not thread:
-            raise InputError("pins by text need a thread: name one in `thread`, or pin messages by their index")
+            raise InputError("pinning a text needs a thread: name one in `thread`, or pin messages by index")
         if isinstance(pin, str):
             checked_pin(pin)
     if sum(isinstance(pin, str) for pin in pins) > MOST_PINS:
@@ -219,41 +221,41 @@ def _pins(value: Json, thread: str) -> tuple[int | str, ...]:
 
 
 def checked_pin(text: Json) -> str:
-    """Return a text to pin. Raises InputError for an empty one and for one that is too long."""
+    """Return a text to pin. Raises InputError if it is empty or too long."""
     expect_text("text", text, "the text to pin")
     pinned = str(text)
     if not pinned.strip() or len(pinned) > LONGEST_TEXT:
-        raise InputError(f"a pinned text has 1 to {LONGEST_TEXT:,} characters")
+        raise InputError(f"a pinned text must have 1 to {LONGEST_TEXT:,} characters")
     return pinned
 
 
 def _refusal(value: Json) -> ProviderError | None:
-    """The refusal of a provider: {"status": 400, "body": …}, or only its words."""
+    """Read a provider's refusal: {"status": 400, "body": …}, or only its text."""
     if value is None:
         return None
     expect("refused", value, (dict, str), 'what the provider answered, such as {"status": 400, "body": {…}}')
     if isinstance(value, str):
         return as_error(classify(value))
-    told = cast(JsonObject, value)
-    status = told.get("status")
+    fields = cast(JsonObject, value)
+    status = fields.get("status")
     if status is not None:
         expect_number("refused.status", status, "an HTTP status", least=100)
-    said = told.get("body", told.get("message", ""))
+    said = fields.get("body", fields.get("message", ""))
     return as_error(classify(said, status=cast("int | None", status)))
 
 
 def _usage(value: Json) -> Usage | None:
-    """The usage that a provider reported, in any provider's fields or in ours: prompt, cached, output."""
+    """Read the usage that a provider reported, in any provider's fields or in ours: prompt, cached, output."""
     if value is None:
         return None
     expect("usage", value, dict, 'what the provider reported, such as {"prompt_tokens": 1200}')
-    told = cast(JsonObject, value)
-    if "prompt" not in told:
-        usage = read_usage(told)
+    fields = cast(JsonObject, value)
+    if "prompt" not in fields:
+        usage = read_usage(fields)
         if usage is None:
-            raise InputError('usage names no tokens: give the provider\'s usage, or {"prompt": 1200, "output": 80}')
+            raise InputError('usage has no tokens: send the provider\'s usage, or {"prompt": 1200, "output": 80}')
         return usage
-    figures = {name: told.get(name, 0) for name in ("prompt", "cached", "cache_written", "output", "reasoning")}
+    figures = {name: fields.get(name, 0) for name in ("prompt", "cached", "cache_written", "output", "reasoning")}
     for name, figure in figures.items():
         expect_number(f"usage.{name}", figure, "a number of tokens")
     return Usage(**cast("dict[str, int]", figures))

@@ -1,7 +1,7 @@
 """Texts that stay in every request of a thread, under the key of the client that pinned them.
 
-They are held here at once and stored behind soon, if the gateway is set to keep anything; another process sees them
-after a moment.
+They are held in memory and stored, if the gateway stores anything. If other processes serve the same clients, this
+happens before the request that pins is answered.
 """
 
 import json
@@ -12,13 +12,13 @@ from threading import Lock
 
 from everlong.engine import Threads
 from everlong.errors import InputError
-from everlong.gateway.conversations.persistence import StateStore
+from everlong.gateway.conversations.state_store import StateStore
 from everlong.gateway.fitting.asked import MOST_PINS
 
 __all__ = ["Pins", "pin_name"]
 
 KIND = "pins"
-FRESH = 30.0  # seconds for which what is held here counts without a look at the store
+FRESH = 30.0  # seconds for which the pins in memory are used without reading the store
 MOST_HELD = 4_096  # threads whose pins are held
 
 
@@ -35,9 +35,12 @@ class Pins:
         """Return the texts that are pinned in a thread, oldest first."""
         with self._mine:
             held = self._held.get((scope, thread))
-        if held is not None and (self._ticks() - held[0] < FRESH or self._state_store.keep == "nothing"):
+        fresh = 0.0 if self._state_store.shared else FRESH
+        if held is not None and (self._ticks() - held[0] < fresh or self._state_store.keep == "nothing"):
             return held[1]
         kept = self._state_store.note(KIND, scope, thread)
+        if kept is None and held is not None and self._state_store.away:
+            return held[1]
         texts = tuple(json.loads(kept)) if kept else ()
         self._hold(scope, thread, texts)
         return texts
@@ -48,15 +51,15 @@ class Pins:
         return self._change(scope, thread, tuple(dict.fromkeys((*known, *texts)))) if {*texts} - {*known} else known
 
     def remove(self, scope: str, thread: str, name: str) -> tuple[str, ...]:
-        """Remove the pin of that name; return those that are left."""
+        """Remove the pin with that name; return the others."""
         known = self.of(scope, thread)
         left = tuple(text for text in known if pin_name(text) != name)
         if len(left) == len(known):
-            raise InputError(f"no pin {name[:60]!r} in this thread; GET /everlong/pins lists them")
+            raise InputError(f"there is no pin {name[:60]!r} in this thread: GET /everlong/pins lists the pins")
         return self._change(scope, thread, left)
 
     def bring(self, scope: str, thread: str, threads: Threads, inside: str) -> None:
-        """Make the texts that are pinned in the engine's thread `inside` those of the client's thread."""
+        """Give the engine's thread `inside` the pinned texts of the client's thread."""
         wanted = self.of(scope, thread)
         there = {pin.text: pin.id for pin in threads.pins(inside) if pin.order is None}
         for text in wanted:
@@ -70,7 +73,9 @@ class Pins:
         if len(texts) > MOST_PINS:
             raise InputError(f"a thread has at most {MOST_PINS} pins: remove one with /everlong/unpin")
         self._hold(scope, thread, texts)
-        self._state_store.keep_note(KIND, scope, thread, json.dumps(texts))
+        self._state_store.keep_note(KIND, scope, thread, json.dumps(texts), needed=True)
+        if self._state_store.shared:
+            self._state_store.flush_needed()
         return texts
 
     def _hold(self, scope: str, thread: str, texts: tuple[str, ...]) -> None:
@@ -82,5 +87,5 @@ class Pins:
 
 
 def pin_name(text: str) -> str:
-    """Return the name of the pin of a text, the same wherever it is pinned."""
+    """Return the name of a text's pin, the same wherever it is pinned."""
     return sha256(text.encode("utf-8", "replace")).hexdigest()[:16]

@@ -1,6 +1,7 @@
-"""Whose message each message of a view is: a program's own goes back to it byte for byte, with its place in the list.
+"""Which input message each message of a view is: unchanged ones go back byte for byte, with their index.
 
-What was changed, added, or joined because the provider wants one message of several is written by the wire format.
+Messages that were changed or added, and those that were joined because the provider wants them as one, are written by
+the wire format.
 """
 
 from collections.abc import Iterator, Sequence
@@ -8,7 +9,7 @@ from dataclasses import dataclass
 
 from everlong.core import Edit, History, Json, JsonObject, Message, Position, positions_of
 from everlong.gateway.conversations.canonical import grouped
-from everlong.gateway.conversations.conversations import Transcript
+from everlong.gateway.conversations.conversation import Transcript
 from everlong.gateway.exchange.body import past_the_head, rendered, torn_runs
 from everlong.gateway.request import ModelRequest, Piece
 
@@ -17,7 +18,7 @@ __all__ = ["Given", "Returned"]
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """One message that goes back, as JSON; `given` is its index in the list that came, None if it is another one."""
+    """One message to return, as JSON; `given` is its index in the input, None if it is not from there."""
 
     raw: bytes
     given: int | None = None
@@ -33,14 +34,14 @@ class _Said:
 
 
 class Given:
-    """The messages that a program gave, as the engine holds them: `opening` is system text, `said` are its units."""
+    """The input messages as the engine holds them: `opening` is system text, `said` are the units."""
 
     def __init__(
         self, request: ModelRequest, transcript: Transcript, opening: History, said: Sequence[History]
     ) -> None:
         self._request = request
         leading = len(transcript.leading)
-        #: System text in a field of its own, which is in no list.
+        #: Messages of system text in a separate field, not in the list.
         self._in_field = len(opening) - sum(len(unit.messages) for unit in transcript.leading)
         units = [*((message,) for message in opening[self._in_field :]), *said]
         self._said = [_Said(m, at, not k) for at, unit in enumerate(units) for k, m in enumerate(unit)]
@@ -51,21 +52,21 @@ class Given:
 
     @property
     def history(self) -> History:
-        """All of it, system text in front."""
+        """All messages, system text first."""
         return (*self._opening[: self._in_field], *(each.message for each in self._said))
 
     def returned(self, view: History) -> tuple[list[Returned], dict[str, bytes]]:
-        """Return the messages to send for a view, and the fields beside them that differ now."""
+        """Return the messages to send for a view, and the other fields that have changed."""
         messages, others = past_the_head(self._request, view, self._opening[: self._in_field])
         return list(self._members(messages)), others
 
     def pinned(self, index: int) -> list[int]:
-        """Return where in the history the messages stand that an item of the list says."""
+        """Return the positions in the history of the messages in an item of the list."""
         unit = next((at for at, start in reversed([*enumerate(self._starts)]) if start <= index), 0)
         return [self._in_field + at for at, each in enumerate(self._said) if each.unit == unit]
 
     def edit_at(self, edit: Edit, place: int) -> JsonObject:
-        """Return an edit as it is told. `place` is where in the history its message stands; -1 for what is ours."""
+        """Return an edit for the response. `place` is its message's position in the history; -1 for our own text."""
         at = place - self._in_field
         item: Json = self._starts[self._said[at].unit] if 0 <= at < len(self._said) else None
         return {
@@ -97,7 +98,7 @@ class Given:
         yield from self._written(ours, at)
 
     def _whole_unit(self, places: Sequence[Position | None], at: int, torn: Sequence[tuple[int, int]]) -> int | None:
-        """The unit that stands whole and alone in the view from `at` on; None if none does."""
+        """The unit that is whole and alone in the view from `at` on; None if there is none."""
         first = places[at]
         if first is None or first.moved or not self._said[first.at].begins:
             return None

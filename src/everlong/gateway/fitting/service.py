@@ -1,9 +1,9 @@
 """`fit`, `count`, `recall` and pins for programs that call their models themselves.
 
-Without a thread a conversation is fitted by itself, and the same messages give the same bytes. A thread is a
+Without a thread, a conversation is fitted by itself, and the same messages give the same bytes. A thread is a
 conversation of the gateway under the name that its client gave it: it grows with what the client sends, its compactions
-are found again after a restart and in other processes, and no other key sees it. A request is lent to the client: what
-became of it is told with the next one. What a client tells of its provider counts for its own key alone.
+are found again after a restart and in other processes, and no other key sees it. A request is lent to the client, which
+reports its outcome with the next one. What a client reports about its provider counts only for its own key.
 """
 
 import json
@@ -15,7 +15,8 @@ from everlong.core import Budget, JsonObject, Message, user_text
 from everlong.engine import Call, Mode, Prepared, counter_for, fit_document
 from everlong.errors import InputError, NoThread, ProviderError, Refused
 from everlong.gateway.clients import Client
-from everlong.gateway.conversations.conversations import Conversation, Transcript
+from everlong.gateway.conversations.conversation import Conversation, Transcript
+from everlong.gateway.conversations.conversations import OVERTAKEN, OVERTAKEN_AT_MOST
 from everlong.gateway.fitting.asked import Asked
 from everlong.gateway.fitting.pins import Pins, pin_name
 from everlong.gateway.fitting.placement import Given, Returned
@@ -26,15 +27,15 @@ from everlong.wire import Document
 
 __all__ = ["Fitting"]
 
-NAMED = "name/"  # what the root of a conversation with a name begins with
-OUTSIDE = -1  # the place of what is not in the history
-UNTOLD = "its client did not tell what became of it"
+NAMED = "name/"  # the prefix of the root of a named conversation
+OUTSIDE = -1  # the position of anything that is not in the history
+NOT_REPORTED = "its client did not report the outcome"
 MOST_HITS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Fitting:
-    """The engine as programs use it over HTTP. Everything here waits; none of it is for the event loop."""
+    """The engine as programs use it over HTTP. All methods may block, so none is for the event loop."""
 
     services: Services
     pins: Pins
@@ -42,7 +43,7 @@ class Fitting:
     # --- fit ---------------------------------------------------------------------------------------
 
     def fit(self, client: Client, asked: Asked, mode: Mode, report: Report) -> bytes:
-        """Return the messages to send, with all that is known of them, as JSON."""
+        """Return the messages to send and everything known about them, as JSON."""
         if not asked.request.messages:
             raise InputError("messages is empty: there is nothing to fit")
         report.model, report.mode, report.fmt = asked.model[:200], mode, asked.request.fmt
@@ -68,23 +69,38 @@ class Fitting:
         report.after, report.edits = fitted.tokens, fitted.edits
         messages, fields = given.returned(fitted.view.messages)
         edits = [given.edit_at(edit, edit.at) for edit in fitted.edits]
-        told: JsonObject = {
+        result: JsonObject = {
             "tokens": fitted.tokens,
             "budget": fitted.budget,
             "compactions": int(any(edit["message"] is not None for edit in edits)),
             "edits": [*edits],
         }
-        return _written(asked, messages, fields, told)
+        return _written(asked, messages, fields, result)
 
     def _in_thread(self, client: Client, asked: Asked, mode: Mode, report: Report) -> bytes:
         warning = self._settle(self._named(client, asked.thread), asked) if asked.refused is None else ""
-        conversations, transcript = self.services.conversations, self._transcript(client, asked)
+        transcript = self._transcript(client, asked)
+        for _ in range(OVERTAKEN_AT_MOST):
+            answer = self._in_conversation(client, transcript, asked, mode, warning, report)
+            if answer is not None:
+                return answer
+        raise Refused("other processes keep continuing this thread; try again", status=503, kind="busy", after=1)
+
+    def _in_conversation(
+        self, client: Client, transcript: Transcript, asked: Asked, mode: Mode, warning: str, report: Report
+    ) -> bytes | None:
+        """Return the response; None if another process has continued the conversation, so it is prepared again."""
+        conversations = self.services.conversations
         conversation = conversations.enter(client.scope, transcript)
         try:
             with conversation.lock:
                 self._set_up(client, conversation, asked, mode)
                 prepared = self._prepared(client, conversation, asked)
-                return self._told(conversation, transcript, asked, prepared, warning, report)
+                if not conversations.commit(conversation):
+                    conversation.lent = None
+                    self.services.engine.blocking.record_failure(prepared, OVERTAKEN)
+                    return None
+                return self._response(conversation, transcript, asked, prepared, warning, report)
         finally:
             conversations.leave(conversation)
             conversations.keep_marks_soon(conversation)
@@ -96,7 +112,7 @@ class Fitting:
         return self.services.conversations.newest(client.scope, NAMED + thread)
 
     def _settle(self, before: Conversation | None, asked: Asked) -> str:
-        """Record what became of the request before; return what is to be told of it."""
+        """Record the outcome of the previous request; return what to report about it."""
         if before is None:
             return ""
         with before.lock:
@@ -106,22 +122,22 @@ class Fitting:
         engine = self.services.engine.blocking
         hidden = None if asked.usage is None else engine.record_usage(lent, asked.usage)
         if asked.usage is None or hidden is not None:
-            engine.record_failure(lent, UNTOLD if hidden is None else str(hidden))
-        return "" if hidden is None else f"{hidden}; its window is known now"
+            engine.record_failure(lent, NOT_REPORTED if hidden is None else str(hidden))
+        return "" if hidden is None else f"{hidden}; its window has been learned"
 
     def _set_up(self, client: Client, conversation: Conversation, asked: Asked, mode: Mode) -> None:
-        """Set on its thread what the program asks for, and pin what it pins."""
+        """Apply what the program asks for to its thread, and pin what it pins."""
         usual, threads = self.services.config.engine, self.services.engine.threads
         window = asked.window or self.services.config.deployment(asked.model).window
         options: JsonObject = {} if mode == usual.mode else {"mode": mode}
         options |= {"preset": asked.preset} if asked.preset else {}
-        if asked.budget is not None:  # all of it is for the messages and the tools
+        if asked.budget is not None:  # the whole budget is for messages and tools
             options |= {"window": asked.budget, "reserve": 0}
         elif window:
             options |= {"window": window}
         settings = json.dumps(options)
         if conversation.settings != settings:
-            usual.for_thread(settings)  # raises InputError for what is no setting
+            usual.for_thread(settings)  # raises InputError for an invalid setting
             threads.change(conversation.thread, settings=settings)
             conversation.settings = settings
         texts = [pin for pin in asked.pins if isinstance(pin, str)]
@@ -133,11 +149,11 @@ class Fitting:
                 threads.pin(conversation.thread, _order(conversation, asked, pin))
 
     def _prepared(self, client: Client, conversation: Conversation, asked: Asked) -> Prepared:
-        """What to send now; after a refusal what to send in its place."""
+        """Return what to send now; after a refusal, what to send instead."""
         engine = self.services.engine.blocking
         prepared, conversation.lent = conversation.lent, None
-        if prepared is not None and asked.refused is None:  # somebody else's, at the same time
-            engine.record_failure(prepared, UNTOLD)
+        if prepared is not None and asked.refused is None:  # a concurrent caller's request
+            engine.record_failure(prepared, NOT_REPORTED)
         if prepared is None or asked.refused is None:
             prepared = engine.prepare(conversation.thread, self._call(client, asked))
         if asked.refused is not None:
@@ -152,7 +168,7 @@ class Fitting:
         return Call(
             model=self.services.config.deployment(asked.model).model,
             fmt=asked.request.fmt,
-            # What a client tells of windows and counts is believed for its own key alone.
+            # What a client reports about windows and counts is trusted only for its own key.
             endpoint=f"key/{client.scope}",
             provider=asked.provider,
             tools=asked.request.tools,
@@ -162,7 +178,7 @@ class Fitting:
             breakpoints=False,
         )
 
-    def _told(
+    def _response(
         self,
         conversation: Conversation,
         transcript: Transcript,
@@ -179,7 +195,7 @@ class Fitting:
         report.thread, report.after, report.edits = conversation.thread, prepared.tokens, prepared.edits
         report.recovered, report.messages = prepared.attempt, len(conversation.digests)
         report.compactions, conversation.compactions = conversation.compactions, 0
-        told: JsonObject = {
+        result: JsonObject = {
             "tokens": prepared.tokens,
             "budget": prepared.budget.available + prepared.budget.tools,
             "window": prepared.window.context,
@@ -188,8 +204,8 @@ class Fitting:
             "thread": asked.thread,
         }
         if prepared.request.max_tokens is not None and prepared.request.max_tokens != asked.max_tokens:
-            told["max_tokens"] = prepared.request.max_tokens
-        return _written(asked, messages, fields, told | ({"warning": warning} if warning else {}))
+            result["max_tokens"] = prepared.request.max_tokens
+        return _written(asked, messages, fields, result | ({"warning": warning} if warning else {}))
 
     # --- count -------------------------------------------------------------------------------------
 
@@ -209,9 +225,9 @@ class Fitting:
     # --- recall and pins ---------------------------------------------------------------------------
 
     def recall(self, client: Client, thread: str, what: str, *, limit: int, start: int) -> JsonObject:
-        """Return what answers some words, or the original behind a reference, for the model and for programs."""
+        """Return the messages that answer a query, or the original of a reference, for the model and for programs."""
         if not what.strip():
-            raise InputError("nothing to recall: give a reference or a few words in `what`")
+            raise InputError("nothing to recall: send a reference or a few words in `what`")
         conversation, engine = self._named(client, thread), self.services.engine.blocking
         try:
             inside = "" if conversation is None else conversation.thread
@@ -253,15 +269,15 @@ def _text(message: Message) -> str:
 
 
 def _index(pin: int | str, asked: Asked) -> int:
-    """The index in the list with the system text that was put in front."""
+    """Return the index in the list that begins with the added system text."""
     length = len(asked.request.messages) - asked.headed
     if isinstance(pin, str) or not 0 <= pin < length:
-        raise InputError(f"no message {pin} to pin: there are {length}")
+        raise InputError(f"there is no message {pin} to pin: messages are numbered from 0 to {length - 1}")
     return pin + asked.headed
 
 
 def _order(conversation: Conversation, asked: Asked, pin: int) -> int:
-    """Where in the thread a message of the list stands."""
+    """Return the order in the thread of a message of the list."""
     at = _index(pin, asked) - (len(asked.request.messages) - len(conversation.starts))
     if at < 0:
         raise InputError(f"message {pin} is system text, which is always sent: pin another")
@@ -269,7 +285,7 @@ def _order(conversation: Conversation, asked: Asked, pin: int) -> int:
 
 
 def _place(conversation: Conversation, order: int) -> int:
-    """Where in the history the message stands that has this order in the thread."""
+    """Return the position in the history of the message with this order in the thread."""
     unit = bisect_right(conversation.starts, order) - 1
     if unit < 0:
         return order if order < len(conversation.opening) else OUTSIDE
@@ -279,17 +295,17 @@ def _place(conversation: Conversation, order: int) -> int:
     return len(conversation.opening) + sum(len(said) for said in conversation.messages[:unit]) + inside
 
 
-def _written(asked: Asked, messages: list[Returned], fields: dict[str, bytes], told: JsonObject) -> bytes:
-    """The answer as JSON; messages that came stay byte for byte."""
+def _written(asked: Asked, messages: list[Returned], fields: dict[str, bytes], result: JsonObject) -> bytes:
+    """Return the response as JSON; input messages stay byte for byte."""
     if asked.headed and messages and messages[0].given == 0:
         messages = messages[1:]
     given = [None if each.given is None else each.given - asked.headed for each in messages]
-    edits = told.get("edits")
+    edits = result.get("edits")
     if asked.headed and isinstance(edits, list):
         for edit in edits:
             if isinstance(edit, dict) and isinstance(edit["message"], int):
                 edit["message"] = edit["message"] - 1 if edit["message"] else None
-    rest = encoded({"from": [*given], **told, "format": asked.request.fmt})
+    rest = encoded({"from": [*given], **result, "format": asked.request.fmt})
     changed = b",".join(encoded(name) + b":" + raw for name, raw in fields.items())
     listed = b",".join(each.raw for each in messages)
     return b'{"messages":[%b],"fields":{%b},%b' % (listed, changed, rest[1:])

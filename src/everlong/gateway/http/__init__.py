@@ -1,1 +1,4 @@
-"""The HTTP server: its application, its endpoints and the process that runs them. Decides nothing about a request."""
+"""The HTTP server: its application, its endpoints and the process that runs them.
+
+Decisions about requests are made elsewhere.
+"""

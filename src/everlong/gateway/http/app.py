@@ -1,4 +1,4 @@
-"""The gateway as one ASGI application: its endpoints, and what is started and ended with it."""
+"""The gateway as one ASGI application: its endpoints, and what starts and ends with it."""
 
 import asyncio
 import ctypes
@@ -15,16 +15,20 @@ from starlette.routing import BaseRoute, Match, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from everlong import __version__
+from everlong.core import Json, JsonObject
 from everlong.engine import counter_for
 from everlong.errors import Refused
 from everlong.gateway.config import GatewayConfig, is_loopback
 from everlong.gateway.exchange.response import status_of
 from everlong.gateway.http.boundary import Boundary
+from everlong.gateway.http.drain import Drain
 from everlong.gateway.http.endpoints import ModelEndpoint, TokenCountEndpoint, format_of, raw_path
 from everlong.gateway.http.engine_api import engine_endpoints
 from everlong.gateway.http.families import FAMILIES, Family, ModelListEndpoint, PassThroughEndpoint
+from everlong.gateway.http.keys_api import key_routes
 from everlong.gateway.operations.services import Services
 from everlong.gateway.surfaces import DEFAULT_FORMAT, FORMATS, SURFACES, Surface
+from everlong.gateway.upstreams.routing import Upstream
 from everlong.windows import window
 from everlong.wire import Format, json_bytes
 
@@ -32,13 +36,14 @@ __all__ = ["Beside", "gateway_app", "use_one_heap"]
 
 Beside: TypeAlias = Callable[[Services], AbstractAsyncContextManager[Sequence[Route]]]
 
-M_ARENA_MAX = -8  # glibc's number for the most heaps
-TRIMMING = 20.0  # seconds between two times that free memory is given back
-WARMED_UP = ("gpt-4o", "gemini-2.5-pro")
-SWEEPING = 3_600.0  # seconds between two looks for what is too old
+M_ARENA_MAX = -8  # glibc's constant for the maximum number of heaps
+TRIMMING = 20.0  # seconds after which free memory is returned to the system again
+WARMED_UP = "gpt-4o"
+UNKNOWN = 404
+PAUSES = (0.05, 0.1, 0.25, 0.5, 1.0)  # seconds between two checks for a request that another process is about to store
 ALL = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 LISTS = "/models"
-#: Paths that are bases and no endpoints; people open them to see whether something is there.
+#: Base paths that are not endpoints; people open them to see whether the server is there.
 ROOTS = tuple(base + end for base in sorted({each.api.base for each in FORMATS.values()}) for end in ("", "/"))
 LONGEST_PATH = 200  # characters of a path that an error repeats
 
@@ -49,44 +54,91 @@ async def _nothing(_: Services) -> AsyncIterator[Sequence[Route]]:
 
 
 class _Application(Starlette):
-    """An application inside its boundary: errors of its own are too."""
+    """An application inside its boundary, which also covers error responses."""
 
-    def __init__(self, config: GatewayConfig, **options: Any) -> None:
+    def __init__(self, config: GatewayConfig, drain: Drain, **options: Any) -> None:
         super().__init__(**options)
         self._config = config
+        self._drain = drain
 
     def build_middleware_stack(self) -> ASGIApp:
-        return Boundary.around(super().build_middleware_stack(), self._config)
+        inside = _Shortcut(super().build_middleware_stack(), self.router.routes)
+        return self._drain.around(Boundary.around(inside, self._config))
+
+
+class _Shortcut:
+    """Sends requests for a model directly to their endpoint, past all other routes."""
+
+    def __init__(self, app: ASGIApp, routes: Sequence[BaseRoute]) -> None:
+        self._app, self._routes = app, routes
+        self._known: dict[str, _SurfaceRoute] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or leave it to the application."""
+        if scope["type"] != "http" or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        if not self._known:  # the routes exist once the application has started
+            ours = (route for route in self._routes if isinstance(route, _SurfaceRoute))
+            self._known = {route.path: route for route in ours if "{" not in route.path}
+        route = self._known.get(raw_path(scope))
+        if route is None:
+            await self._app(scope, receive, send)
+            return
+        scope.update(route.matches(scope)[1])
+        await route.endpoint(scope, receive, send)
 
 
 def gateway_app(config: GatewayConfig, made: Callable[[], Services], beside: Beside = _nothing) -> Starlette:
-    """Return the application. `made` returns its services when it starts, in the event loop it runs in.
+    """Return the application. `made` creates its services when it starts, in its event loop.
 
-    `beside` gives further routes that are served on the port while the gateway runs; they come after the gateway's.
+    `beside` gives further routes that are served on the same port while the gateway runs; the gateway's own come first.
     """
+
+    drain = Drain(config.drain_delay)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         services = app.state.services = made()
-        app.router.routes.extend(_routes(services))
+        app.router.routes.extend(_routes(services, drain))
         await asyncio.to_thread(_warm_up)
-        tasks = [asyncio.create_task(_sweep_regularly(services)), asyncio.create_task(_trim_regularly())]
+        work = (_trim_regularly(services), services.pulse.run(), services.keys.run())
+        tasks = [asyncio.create_task(each) for each in work]
         try:
-            async with beside(services) as routes:
+            async with beside(services) as routes, drain.listening(services.ending):
                 app.router.routes.extend(routes)
-                yield
+                await services.jobs.start()
+                try:
+                    yield
+                finally:
+                    await services.jobs.close(config.grace)  # before anything that its jobs need is closed
         finally:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await services.close()
 
-    return _Application(config, lifespan=lifespan, exception_handlers={404: _not_found, 405: _not_found, 500: _failed})
+    handlers = {404: _not_found, 405: _not_found, 500: _failed}
+    return _Application(config, drain, lifespan=lifespan, exception_handlers=handlers)
 
 
-def _routes(services: Services) -> list[BaseRoute]:
+def _health_routes(services: Services, drain: Drain) -> list[BaseRoute]:
     async def health(_: Request) -> Response:
         return JSONResponse({"status": "ok", "version": __version__, "conversations": len(services.conversations)})
+
+    async def live(_: Request) -> Response:
+        return JSONResponse({"status": "live"})
+
+    async def ready(_: Request) -> Response:
+        if drain.begun:
+            return JSONResponse({"status": "draining"}, 503)
+        degraded = services.pulse.store_answers is False
+        return JSONResponse({"status": "degraded" if degraded else "ready", "store": not degraded})
+
+    return [Route("/health", health), Route("/health/live", live), Route("/health/ready", ready)]
+
+
+def _routes(services: Services, drain: Drain) -> list[BaseRoute]:
 
     async def metrics(request: Request) -> Response:
         try:
@@ -96,16 +148,24 @@ def _routes(services: Services) -> list[BaseRoute]:
         body, kind = services.metrics.written()
         return Response(body, headers={"content-type": kind})
 
+    async def upstreams(request: Request) -> Response:
+        try:
+            _check_reader(services, request)
+        except Refused as error:
+            return _error(DEFAULT_FORMAT, *status_of(error, DEFAULT_FORMAT.server.errors))
+        return JSONResponse([_shown(services, upstream) for upstream in services.routes.upstreams])
+
     async def root(request: Request) -> Response:
         return JSONResponse({"message": f"the gateway is here: {_guide(request)}", "version": __version__})
 
-    routes: list[BaseRoute] = [Route("/health", health), Route("/metrics", metrics)]
+    routes = [*_health_routes(services, drain), Route("/metrics", metrics), Route("/everlong/upstreams", upstreams)]
     routes += [Route(path, root) for path in ROOTS]
     routes += [
         Route("/everlong/requests", _RecentRequests(services)),
         Route("/everlong/requests/{name}", _RecentRequests(services)),
     ]
     routes += [Route(path, endpoint, methods=[method]) for method, path, endpoint in engine_endpoints(services)]
+    routes += key_routes(services)
     answers, counts = ModelEndpoint(services), TokenCountEndpoint(services)
     return [
         *routes,
@@ -116,7 +176,7 @@ def _routes(services: Services) -> list[BaseRoute]:
 
 
 class _PathRoute(BaseRoute, ABC):
-    """A route by the path as it was written, still encoded: names of models may hold an encoded slash."""
+    """A route by the raw path, still encoded: names of models may contain an encoded slash."""
 
     #: How the paths look, for people.
     path: str
@@ -125,7 +185,7 @@ class _PathRoute(BaseRoute, ABC):
 
     @abstractmethod
     def found(self, path: str) -> dict[str, object] | None:
-        """Return what is noted in the scope of a request to this path; None if the route is not for it."""
+        """Return the values for the scope of a request to this path; None if the route does not match."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Return whether the route is for a request."""
@@ -136,7 +196,7 @@ class _PathRoute(BaseRoute, ABC):
         return (Match.FULL if fits else Match.PARTIAL), {"endpoint": self.endpoint, "path_params": {}, **found}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request that matched, if its method is one that the path has."""
+        """Answer a request that matched, if the path allows its method."""
         if scope["method"] not in self.methods:
             raise HTTPException(status_code=405)
         await self.endpoint(scope, receive, send)
@@ -165,24 +225,51 @@ class _FamilyRoute(_PathRoute):
         return None if rest is None or (self.lists and rest.rstrip("/") != LISTS) else {}
 
 
+def _shown(services: Services, upstream: Upstream) -> JsonObject:
+    """Return an upstream as its operator sees it: its addresses, and their health as this process knows it."""
+    addresses: list[Json] = []
+    for site in upstream.sites or (upstream,):
+        circuit = services.forwarding.circuits.of(site)
+        addresses.append(
+            {
+                "address": site.place,
+                "weight": site.weight or None,
+                "circuit": circuit.state.word,
+                "failures": circuit.failures,
+                "reason": circuit.reason,
+            }
+        )
+    return {"name": upstream.name, "models": list(upstream.models), "addresses": addresses}
+
+
 def _check_reader(services: Services, request: Request) -> None:
-    """Raise Refused unless the figures of all clients may be read: on this machine, or with a key."""
-    if request.client is not None and is_loopback(request.client.host):  # the connection's own end; headers may lie
+    """Raise Refused unless the caller may read the figures of all clients: from this machine, or with a key."""
+    if request.client is not None and is_loopback(request.client.host):  # the connection itself; headers can be forged
         return
-    if not services.config.keys:
-        raise Refused("metrics are read on this machine, or with a key: add [[keys]]", status=403, kind="no_keys")
+    if not services.clients.needs_key:
+        raise Refused(
+            "metrics can be read on this machine, or with a key: create one with `everlong keys create NAME`",
+            status=403,
+            kind="no_keys",
+        )
     services.clients.identify(request.scope["headers"])
 
 
 class _RecentRequests:
-    """Lists recent requests for the key that made them and nobody else."""
+    """Lists recent requests, each only for the key that made it."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
 
     async def __call__(self, scope: dict[str, object], receive: object, send: object) -> None:
         request = Request(scope)
-        response = await asyncio.to_thread(self._response, request)  # the store may be far away
+        response = await asyncio.to_thread(self._response, request)  # the store may be remote
+        may_come = self._services.recent.may_come(request.path_params.get("name", ""))
+        for pause in PAUSES if response.status_code == UNKNOWN and may_come else ():
+            await asyncio.sleep(pause)
+            response = await asyncio.to_thread(self._response, request)
+            if response.status_code != UNKNOWN:
+                break
         await response(scope, receive, send)  # type: ignore[arg-type]
 
     def _response(self, request: Request) -> Response:
@@ -195,7 +282,9 @@ class _RecentRequests:
             return _json(("[" + ",".join(self._services.recent.of(client.scope)) + "]").encode())
         found = self._services.recent.one(client.scope, name)
         if found is None:
-            return _error(DEFAULT_FORMAT, 404, "unknown_request", "no recent request of this key has that id")
+            return _error(
+                DEFAULT_FORMAT, UNKNOWN, "unknown_request", "there is no recent request with this id for your key"
+            )
         return _json(found.encode())
 
 
@@ -213,7 +302,7 @@ async def _not_found(request: Request, error: Exception) -> Response:
     return _error(format_of(request.scope["headers"]), status, "unknown_endpoint", message)
 
 
-# --- what somebody is told who asks at a wrong address: one sentence with the address to use ----------
+# --- answers for wrong addresses: one sentence with the address to use --------------------------------
 
 
 def _guide(request: Request) -> str:
@@ -228,11 +317,11 @@ def _guide(request: Request) -> str:
 
 
 def _guide_elsewhere(request: Request, status: int) -> str:
-    """Return what to say of a path that has no endpoint, or has none for the method."""
+    """Return the message for a path without an endpoint, or for a method that the path does not support."""
     path = request.scope["path"][:LONGEST_PATH]
     if status == 405:
-        return f"{path} is not there for {request.method}"
-    return f"no endpoint {request.method} {path}; this is a gateway to models: {_guide(request)}"
+        return f"{path} does not support {request.method}"
+    return f"there is no endpoint {request.method} {path}; this is a model gateway: {_guide(request)}"
 
 
 def _listed(words: list[str]) -> str:
@@ -240,39 +329,33 @@ def _listed(words: list[str]) -> str:
 
 
 async def _failed(request: Request, _: Exception) -> Response:
-    message = "the gateway failed; its log has the reason"
+    message = "internal error in the gateway; see its log"
     return _error(format_of(request.scope["headers"]), 500, "internal", message)
 
 
 def _warm_up() -> None:
-    """Load what the first request would wait for: the usual vocabulary, and the one that takes longest to load."""
-    for model in WARMED_UP:
-        counter_for(model).text("ready" * 1_000)  # one word so long that the tables for such words are made too
-    window(WARMED_UP[0])
+    """Load what the first request would wait for: the usual vocabulary. Others are loaded when they are needed."""
+    counter_for(WARMED_UP).text("ready" * 1_000)  # a word so long that the tables for such words are built too
+    window(WARMED_UP)
 
 
-async def _trim_regularly() -> None:
+async def _trim_regularly(services: Services) -> None:
     while True:
         await asyncio.sleep(TRIMMING)
+        services.conversations.store_learned()
         await asyncio.to_thread(_trim_memory)
 
 
-async def _sweep_regularly(services: Services) -> None:
-    while True:
-        await asyncio.to_thread(services.state_store.sweep)
-        await asyncio.sleep(SWEEPING)
-
-
-# --- memory of a long-running process: given back by the C library, if it can -----------------------
+# --- memory of a long-running process: returned by the C library, if it can -------------------------
 
 
 def use_one_heap() -> None:
-    """Use one heap for all threads, so that one can use what another frees. Call it before there are threads."""
+    """Use one heap for all threads, so that one can reuse what another frees. Call it before there are threads."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).mallopt(M_ARENA_MAX, 1)
 
 
 def _trim_memory() -> None:
-    """Give free memory back to the system. Takes some milliseconds; not in the event loop."""
+    """Return free memory to the system. Takes a few milliseconds; not for the event loop."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)

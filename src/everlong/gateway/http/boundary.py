@@ -1,10 +1,11 @@
-"""The boundary around a server of ours: who may talk to it, and what a browser may do with its answers.
+"""The boundary around our servers: who may connect, and what a browser may do with the answers.
 
 A browser sends what any site tells it to send, and shows what any server answers. So a request is refused, before its
-body is read, if it was sent to a name that is not ours or by a page that is not ours. And no answer runs, is framed, or
-is read by another site: an answer may hold what an upstream wrote, and it comes from the app's own address.
+body is read, if it was sent to a host name that is not ours or by a page that is not ours. And no answer runs as code,
+is framed, or can be read by another site: an answer may contain what an upstream wrote, and it comes from the app's own
+address.
 
-Programs send neither `Origin` nor `Sec-Fetch-Site`, and meet only the check of the name.
+Programs send neither `Origin` nor `Sec-Fetch-Site`, so only the check of the host name affects them.
 """
 
 import re
@@ -22,7 +23,7 @@ from everlong.wire import json_bytes
 
 __all__ = ["HEADERS", "POLICY", "Boundary"]
 
-#: The policy of every answer but the app's page: whatever it is, it is shown as a thing without rights, if at all.
+#: The policy of every answer except the app's page: whatever it is, a browser shows it without any rights, if at all.
 POLICY = "sandbox; default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 HEADERS: Mapping[str, str] = {
     "x-content-type-options": "nosniff",
@@ -33,7 +34,7 @@ HEADERS: Mapping[str, str] = {
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
 OWN = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-#: What nobody else tells a browser: more rights, another place, something to load or to report to.
+#: Headers that only we may set, because they give a browser more rights or make it load, report or go elsewhere.
 NEVER = frozenset(name for name, _ in OWN) | {
     b"clear-site-data",
     b"content-security-policy",
@@ -49,15 +50,24 @@ NEVER = frozenset(name for name, _ in OWN) | {
     b"x-sourcemap",
 }
 
-PAGE = "/"  # the one place that a link of another site may open
-API = "/everlong/api/"  # the app's own: a site that is allowed is a client of the gateway, and the app is not for it
+PAGE = "/"  # the only path that a link on another site may open
+#: The app's own files, such as /assets/index-1a2b.js and /sw.js. No API path looks like them.
+FILES = re.compile(r"/assets/.+|/[A-Za-z0-9_-]+\.[a-z0-9]+")
+#: Destinations that a browser is about to run, or to show as a page. A policy can only restrict workers and frames to
+#: this server, not to a file, so the server itself checks the file.
+SCRIPTS = ("script", "style", "worker", "sharedworker", "serviceworker", "audioworklet", "paintworklet", "xslt")
+FRAMES = ("iframe", "frame", "fencedframe", "embed", "object")
+CODE = frozenset(SCRIPTS + FRAMES)
+API = "/everlong/api/"  # the app's own API: an allowed site may use the gateway, but not the app
+#: Paths for no other site: the app's, and an operator's.
+NOT_FOR_SITES = (API, "/everlong/keys", "/everlong/spend")
 HOST = re.compile(r"(?:\[(?P<six>[0-9a-f:.]+)\]|(?P<name>[^:\[\]\s/@\\]+))(?::[0-9]{1,5})?")
 ANY = "*"
 METHODS = "GET, POST, PUT, PATCH, DELETE"
-SECONDS_ALLOWED = "600"  # that a browser may remember what a site may send
+SECONDS_ALLOWED = "600"  # for which a browser may remember what a site may send
 NAMES = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4000}")
 OK, NO_CONTENT, FORBIDDEN = 200, 204, 403
-NOT_ALLOWED = 1008  # the code of a WebSocket
+NOT_ALLOWED = 1008  # a WebSocket close code
 LONGEST_NAME = 100  # characters of a name that an error repeats
 
 HeaderTable: TypeAlias = Mapping[str, list[str]]
@@ -69,17 +79,19 @@ class _Refusal:
     message: str
 
 
-OTHER_SITE = _Refusal("origin", "requests of other sites are not answered; a site of yours can be added to `origins`")
+OTHER_SITE = _Refusal("origin", "requests from other sites are refused; add your site to `origins` to allow it")
+NO_CODE = _Refusal("code", "the app's page may only load its own scripts, workers and frames")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boundary:
     """An ASGI application inside its boundary.
 
-    It answers to the names of this machine and to `hosts`; `beyond` this machine also to any address, which no site
-    can make a name of its own mean. `origins` are sites that may use the gateway from a browser.
+    It accepts the host names of this machine and those in `hosts`. With `beyond` it is reachable from other machines
+    and also accepts any IP address, because no site can point its own name at an address and use it as the host.
+    `origins` are sites that may use the gateway from a browser.
 
-    An endpoint with an attribute `policy` is a page of ours: what it shows carries that policy, not the usual one.
+    An endpoint with an attribute `policy` is one of our pages: its answers get that policy instead of the usual one.
     """
 
     app: ASGIApp
@@ -91,12 +103,13 @@ class Boundary:
     def around(cls, app: ASGIApp, config: GatewayConfig) -> "Boundary":
         """Return the boundary that a configuration describes.
 
-        Beyond this machine and with keys any name will do, unless names are given: a site that makes its own name mean
-        our address has no key of ours, and the app asks for its password under every name.
+        If other machines can connect and keys are needed, any host name is accepted, unless names are configured: a
+        site that points its own name at our address has no key of ours, and the app asks for its password under every
+        name.
         """
         beyond = not is_loopback(config.host)
         names = {*config.hosts, config.host.lower()}
-        if beyond and config.keys and not config.hosts:
+        if beyond and config.closed and not config.hosts:
             names.add(ANY)
         return cls(app=app, hosts=frozenset(names), origins=frozenset(config.origins), beyond=beyond)
 
@@ -105,7 +118,7 @@ class Boundary:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
-        if scope["type"] == "websocket":  # no server of ours has one
+        if scope["type"] == "websocket":  # none of our servers uses WebSockets
             await send({"type": "websocket.close", "code": NOT_ALLOWED})
             return
         headers = _headers_of(scope)
@@ -121,14 +134,18 @@ class Boundary:
         else:
             await self.app(scope, receive, guarded)
 
-    # --- who may talk ------------------------------------------------------------------------------
+    # --- who may connect ---------------------------------------------------------------------------
 
     def _refusal(self, scope: Scope, headers: HeaderTable, site: str) -> _Refusal | None:
-        """Return why a request is not answered, None if it is."""
+        """Return why a request is refused; None if it is not."""
         hosts = headers.get("host", [])
         if hosts and not (len(hosts) == 1 and self._is_ours(hosts[0])):
             shown = hosts[0][:LONGEST_NAME]
-            return _Refusal("host", f"this server does not answer to the name {shown!r}; it can be added to `hosts`")
+            return _Refusal(
+                "host", f"this server does not accept the host name {shown!r}; add it to `hosts` to allow it"
+            )
+        if _is_code(headers) and not FILES.fullmatch(scope["path"]):
+            return NO_CODE
         if site or _is_visit(scope, headers):
             return None
         own = all(_is_own(origin, hosts) for origin in headers.get("origin", []))
@@ -148,7 +165,7 @@ class Boundary:
     def _allowed_site(self, scope: Scope, headers: HeaderTable) -> str:
         """Return the configured site that sent a request to the gateway, "" if none did."""
         match headers.get("origin", []):
-            case [origin] if origin.lower() in self.origins and not scope["path"].startswith(API):
+            case [origin] if origin.lower() in self.origins and not scope["path"].startswith(NOT_FOR_SITES):
                 return origin
             case _:
                 return ""
@@ -156,7 +173,7 @@ class Boundary:
     # --- what may be done with an answer -----------------------------------------------------------
 
     def _rights(self, site: str, asked: HeaderTable) -> list[tuple[bytes, bytes]]:
-        """Return the headers by which a site may read an answer and, if its browser `asked`, what it may send."""
+        """Return the headers that let a site read an answer and, if its browser `asked`, what it may send."""
         rights = [("vary", "origin")] if self.origins else []
         if site:
             rights += [("access-control-allow-origin", site), ("access-control-expose-headers", "*")]
@@ -183,13 +200,18 @@ def _is_address(name: str) -> bool:
 
 
 def _is_own(origin: str, hosts: list[str]) -> bool:
-    """Whether a page of this server sent the request. Its scheme is unknown here: a proxy may speak TLS for us."""
+    """Whether a page of this server sent the request. The scheme is unknown here: a proxy may handle TLS for us."""
     scheme, _, address = origin.lower().partition("://")
     return scheme in ("http", "https") and [address] == [host.lower() for host in hosts]
 
 
+def _is_code(headers: HeaderTable) -> bool:
+    """Return whether a browser wants to run the answer as code, such as the script of a service worker."""
+    return "service-worker" in headers or not CODE.isdisjoint(headers.get("sec-fetch-dest", []))
+
+
 def _is_visit(scope: Scope, headers: HeaderTable) -> bool:
-    """Whether a person follows a link to the page, from wherever it was. A frame is no visit, nor is a form."""
+    """Return whether a person follows a link to the page, from any site. Frames and forms do not count."""
     return (
         scope["method"] in ("GET", "HEAD")
         and scope["path"] == PAGE
@@ -200,12 +222,12 @@ def _is_visit(scope: Scope, headers: HeaderTable) -> bool:
 
 
 def _guarded(scope: Scope, send: Send, rights: list[tuple[bytes, bytes]]) -> Send:
-    """Return a `send` that puts our headers on the answer, in place of any that say otherwise."""
+    """Return a `send` that sets our headers on the answer and replaces conflicting ones."""
 
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
             kept = [(name, value) for name, value in message.get("headers", ()) if not _is_ours_to_say(name.lower())]
-            # The endpoint is known by now: it is what answers.
+            # By now the endpoint is known: it is answering.
             policy = getattr(scope.get("endpoint"), "policy", POLICY) if message["status"] == OK else POLICY
             message = {**message, "headers": [*kept, *OWN, (b"content-security-policy", policy.encode()), *rights]}
         await send(message)
@@ -218,7 +240,7 @@ def _is_ours_to_say(name: bytes) -> bool:
 
 
 async def _refuse(scope: Scope, send: Send, refusal: _Refusal) -> None:
-    """Refuse a request, in the form of the app's errors or of the client's."""
+    """Refuse a request, in the format of the app's errors or of the client's."""
     body: Json = {"error": {"kind": refusal.kind, "message": refusal.message}}
     if not scope["path"].startswith(API):
         body = format_of(scope["headers"]).server.errors.body(FORBIDDEN, refusal.kind, refusal.message)

@@ -13,11 +13,12 @@ from urllib.parse import parse_qsl
 from everlong import __version__
 from everlong.core import Json, JsonObject, expect_number, expect_text
 from everlong.errors import InputError
-from everlong.gateway.clients import BYTES_PER_TOKEN, request_mode
+from everlong.gateway.clients import request_mode
 from everlong.gateway.fitting.asked import checked_pin, checked_thread, read_asked, read_fields
 from everlong.gateway.fitting.pins import Pins
 from everlong.gateway.fitting.service import Fitting
 from everlong.gateway.http.endpoints import Endpoint, HttpRequest, refuse_compressed
+from everlong.gateway.keys.limits import BYTES_PER_TOKEN
 from everlong.gateway.operations.services import Services
 from everlong.gateway.request import decoded, encoded
 
@@ -26,20 +27,22 @@ __all__ = ["engine_endpoints"]
 BASE = "/everlong"
 LARGEST_QUESTION = 256 * 1024  # bytes of a request without messages
 USUAL_HITS = 5
-#: What there is, in one line each.
+#: The endpoints, with one line each.
 DESCRIBED: Mapping[str, str] = {
-    "POST /everlong/fit": "messages of any wire format, or a whole request body, brought below a model's window",
-    "POST /everlong/count": "the tokens of messages and tools",
-    "POST /everlong/recall": "what left the window of a thread: by its reference, or by a few words",
-    "POST /everlong/pin": "a text that stays in every request of a thread",
-    "POST /everlong/unpin": "a pin is removed",
-    "GET /everlong/pins": "the pins of a thread",
-    "GET /everlong/requests": "recent requests of this key, and what was done to each",
+    "POST /everlong/fit": "bring messages of any wire format, or a whole request body, under a model's window",
+    "POST /everlong/count": "count the tokens of messages and tools",
+    "POST /everlong/recall": "return what left a thread's window, by reference or by a few words",
+    "POST /everlong/pin": "keep a text in every request of a thread",
+    "POST /everlong/unpin": "remove a pin",
+    "GET /everlong/pins": "list the pins of a thread",
+    "GET /everlong/requests": "list recent requests of this key, and what was done to each",
+    "GET /everlong/keys": "for operators: the keys, their limits and what they spent",
+    "GET /everlong/spend": "for operators: what was spent, by key and day",
 }
 
 
 def engine_endpoints(services: Services) -> Iterator[tuple[str, str, "EngineEndpoint"]]:
-    """Yield the method, the path and the endpoint of each thing that the engine does over HTTP."""
+    """Yield the method, the path and the endpoint of each engine operation."""
     fitting = Fitting(services, Pins(services.state_store, monotonic))
     yield "POST", f"{BASE}/fit", _Fit(services, fitting)
     yield "POST", f"{BASE}/count", _Count(services, fitting)
@@ -51,9 +54,9 @@ def engine_endpoints(services: Services) -> Iterator[tuple[str, str, "EngineEndp
 
 
 class EngineEndpoint(Endpoint):
-    """Reads a body and answers it beside the event loop."""
+    """Reads a body and answers it outside the event loop."""
 
-    #: Whether bodies hold messages: then they may be as large as a model's request, and count as much.
+    #: Whether bodies contain messages: then they may be as large as a model's request, and count as much.
     heavy = False
 
     def __init__(self, services: Services, fitting: Fitting) -> None:
@@ -65,7 +68,7 @@ class EngineEndpoint(Endpoint):
         services = self.services
         refuse_compressed(request.headers)
         body = await request.body(services.config, None if self.heavy else LARGEST_QUESTION)
-        with services.limiter.admit(request.client, len(body) // BYTES_PER_TOKEN if self.heavy else 0):
+        async with self.admitted(request, len(body) // BYTES_PER_TOKEN if self.heavy else 0):
             async with services.turn(len(body)):
                 answer = await asyncio.to_thread(self.work, request, body)
             await request.send_json(200, answer)
@@ -94,8 +97,8 @@ class _Recall(EngineEndpoint):
     def work(self, request: HttpRequest, body: bytes) -> bytes:
         values = _values(body, "thread", "what", "limit", "start")
         limit, start = values.get("limit", USUAL_HITS), values.get("start", 0)
-        expect_number("limit", limit, "how many answers are wanted", least=1)
-        expect_number("start", start, "the character of an original to begin at")
+        expect_number("limit", limit, "the most messages to return", least=1)
+        expect_number("start", start, "the first character of the original to return")
         what = _needed(values, "what", "a reference, or a few words")
         found = self.fitting.recall(
             request.client, _thread(values), what, limit=cast(int, limit), start=cast(int, start)
@@ -140,5 +143,5 @@ def _needed(values: Mapping[str, Json], name: str, what: str) -> str:
 
 def _thread(values: Mapping[str, Json]) -> str:
     if "thread" not in values:
-        raise InputError("thread is missing: the name that /everlong/fit was given")
+        raise InputError("thread is missing: send the name that you gave to /everlong/fit")
     return checked_thread(values["thread"])

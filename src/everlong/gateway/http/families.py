@@ -1,6 +1,6 @@
-"""Endpoints that pass things on: lists of models, and whatever else of a known API is not a conversation.
+"""Endpoints that only forward: lists of models, and everything else in a known API that is not a conversation.
 
-Nothing passes unmanaged unnoticed: every answer says so, and why.
+Unmanaged requests are never silent: every answer says so, and why.
 """
 
 import asyncio
@@ -12,9 +12,10 @@ from urllib.parse import unquote
 
 from everlong.core import Json, JsonObject
 from everlong.errors import EverlongError, Refused
-from everlong.gateway.clients import BYTES_PER_TOKEN, Client
+from everlong.gateway.clients import Client
 from everlong.gateway.exchange.response import GONE, Headers, until_disconnect
 from everlong.gateway.http.endpoints import Endpoint, HttpRequest, Scope, format_of, raw_path
+from everlong.gateway.keys.limits import BYTES_PER_TOKEN
 from everlong.gateway.operations.services import Services
 from everlong.gateway.request import decoded, encoded, pieces_of_object
 from everlong.gateway.surfaces import AZURE, BEDROCK, FORMATS, VERTEX, checked_path
@@ -25,13 +26,13 @@ from everlong.wire import ANTHROPIC, OPENAI_CHAT, Format
 __all__ = ["FAMILIES", "Family", "ModelListEndpoint", "PassThroughEndpoint"]
 
 NOT_MANAGED = "not a conversation that the gateway knows"
-#: Where paths name a model.
+#: Paths that name a model.
 ONE_MODEL = re.compile(r"/models/(?P<model>.+)")
 DEPLOYMENT = re.compile(r"/deployments/(?P<model>[^/]+)(?:/.*)?")
 PUBLISHED = re.compile(r"/.*/models/(?P<model>[^/:]+)(?:[:/].*)?")
 INVOKED = re.compile(r"/model/(?P<model>[^/]+)/.*")
 LARGEST_LIST = 16 * 1024 * 1024  # bytes of a list of models
-LONGEST_START = 1_024  # bytes in which a body begins
+LONGEST_START = 1_024  # bytes at the beginning of a body
 #: How paths of OpenAI and Anthropic begin, for clients whose base URL lacks the version.
 UNVERSIONED = (
     "audio",
@@ -56,15 +57,20 @@ UNVERSIONED = (
     "vector_stores",
     "videos",
 )
+#: Those of them whose answers leave nothing behind, so that any address of an upstream may answer. Files, batches and
+#: the like exist only at the address that made them.
+HELD_NOWHERE = frozenset(
+    {"audio", "completions", "embeddings", "images", "messages", "models", "moderations", "rerank", "score", "tokenize"}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """The paths of an API: how they begin at the gateway, and the base they are below at an upstream."""
+    """The paths of an API: their base at the gateway, and their base at an upstream."""
 
     pattern: re.Pattern[str]
     base: str
-    #: The format whose upstreams have these paths; None if a header tells.
+    #: The format whose upstreams have these paths; None if a header decides.
     format: Format | None = None
     #: The cloud whose paths they are; "" if any server may have them.
     cloud: str = ""
@@ -77,12 +83,12 @@ class Family:
         return self.format is None
 
     def rest(self, path: str) -> str | None:
-        """Return what follows the beginning of a path, still encoded; None if it is not of this family."""
+        """Return the part of a path after its base, still encoded; None if it is not in this family."""
         found = self.pattern.fullmatch(path)
         return None if found is None else found["rest"]
 
     def model_in(self, path: str, body: bytes) -> str:
-        """Return the model that a path below the base names, or a body; "" if neither does."""
+        """Return the model that a path below the base, or a body, names; "" if neither does."""
         found = self.model.fullmatch(path)
         return unquote(found["model"]) if found else _model_in(body)
 
@@ -108,19 +114,19 @@ def _clouds() -> Iterator[Family]:
     yield Family(re.compile(r"(?:/v1)?(?P<rest>/model/.+)"), "", ANTHROPIC, BEDROCK, INVOKED)
 
 
-#: Those of formats with a base of their own first.
+#: Families of formats with a separate base come first.
 FAMILIES: Sequence[Family] = tuple(_families())
 
 
 class PassThroughEndpoint(Endpoint):
-    """Passes what is left of a family to the upstream of its model, or to the first there is."""
+    """Forwards the other paths of a family to the upstream of the model, or to the first upstream."""
 
     def __init__(self, services: Services, family: Family) -> None:
         super().__init__(services)
         self._family = family
 
     def format(self, scope: Scope) -> Format:
-        """Return the family's format, or the one that a header tells."""
+        """Return the family's format, or the one that a header names."""
         return self._family.format or format_of(scope["headers"])
 
     async def answer(self, request: HttpRequest) -> None:
@@ -128,16 +134,18 @@ class PassThroughEndpoint(Endpoint):
         request.report.unmanaged = NOT_MANAGED
         path = checked_path(self._family.rest(raw_path(request.scope)) or "")
         body = await request.body(self.services.config)
-        tokens = len(body) // BYTES_PER_TOKEN if _is_object(body) else 0  # a picture or a recording has none
-        with self.services.limiter.admit(request.client, tokens):
+        tokens = len(body) // BYTES_PER_TOKEN if _is_object(body) else 0  # a picture or a recording has no tokens
+        async with self.admitted(request, tokens):
             upstream, body = self._route(path, body, request)
             base = self._family.base
             sent = UpstreamRequest(request.scope["method"], path, request.query, request.headers, body, base)
-            if await until_disconnect(request.receive, self.pass_on(upstream, sent, request)) is GONE:
+            anywhere = path.split("/")[1] in HELD_NOWHERE
+            passing = self.pass_on(upstream, sent, request, anywhere=anywhere)
+            if await until_disconnect(request.receive, passing) is GONE:
                 self.note_gone(request)
 
     def _route(self, path: str, body: bytes, request: HttpRequest) -> tuple[Upstream, bytes]:
-        """By the model that the path or the body names, if one does, as its upstream knows it."""
+        """Return the upstream for the model in the path or the body, and the body with the upstream's name for it."""
         routes, fmt, cloud = self.services.routes, request.format.name, self._family.cloud
         model = self._family.model_in(path, body)
         upstream = routes.choose(model, fmt, cloud) if model else routes.default(fmt, cloud)
@@ -152,7 +160,7 @@ class ModelListEndpoint(PassThroughEndpoint):
     """Lists the models of all upstreams; an upstream that does not answer is left out."""
 
     async def answer(self, request: HttpRequest) -> None:
-        """Answer with the list; that of a lone upstream as it is."""
+        """Answer with the list; the list of a single upstream is forwarded unchanged."""
         request.report.unmanaged = NOT_MANAGED
         upstreams = [
             one for one in self.services.routes.upstreams if one.speaks(request.format.name, self._family.cloud)
@@ -160,7 +168,7 @@ class ModelListEndpoint(PassThroughEndpoint):
         if len(upstreams) == 1:
             await super().answer(request)
             return
-        with self.services.limiter.admit(request.client):
+        async with self.admitted(request):
             lists = await asyncio.gather(*(self._rows(each, request.client, request.headers) for each in upstreams))
         rows: list[Json] = [row for listed in lists for row in listed]
         await request.send_json(200, encoded({"object": "list", "data": rows, "has_more": False}))
@@ -177,7 +185,7 @@ class ModelListEndpoint(PassThroughEndpoint):
 
 
 def _model_in(body: bytes) -> str:
-    """Return the model that a JSON body names; "" if there is none. The rest of it, which may be long, is not read."""
+    """Return the model that a JSON body names; "" if there is none. The rest, which may be long, is not read."""
     try:
         model = decoded(pieces_of_object(body).get("model", b"null")) if _is_object(body) else None
     except Refused:
@@ -186,5 +194,5 @@ def _model_in(body: bytes) -> str:
 
 
 def _is_object(body: bytes) -> bool:
-    """Whether it looks like JSON with fields."""
+    """Whether the body looks like a JSON object."""
     return body[:LONGEST_START].lstrip().startswith(b"{")

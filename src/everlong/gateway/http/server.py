@@ -1,6 +1,7 @@
 """Runs the gateway: one process, or several on one port and one store."""
 
 import asyncio
+import errno
 import importlib.util
 import json
 import os
@@ -10,7 +11,9 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
-from typing import Any, cast
+from time import monotonic
+from typing import TYPE_CHECKING, Any, cast
+from weakref import WeakKeyDictionary
 
 import uvicorn
 from starlette.applications import Starlette
@@ -19,15 +22,20 @@ from everlong.engine import Observer, traces_events
 from everlong.errors import InputError
 from everlong.gateway.config import GatewayConfig, load_config
 from everlong.gateway.http.app import Beside, gateway_app, use_one_heap
+from everlong.gateway.http.drain import announce_end
 from everlong.gateway.operations.metrics import SHARED
 from everlong.gateway.operations.reports import set_up_logging
 from everlong.gateway.operations.services import Services, services_for
 from everlong.gateway.upstreams.providers import routes_from
+from everlong.jobs import Period
 from everlong.llm import (
+    WITNESS,
     ArrivalLimits,
+    Endpoint,
     GuardedHttp,
     LocalServer,
     RefreshSettings,
+    WitnessServer,
     cache_folder,
     local_file,
     raise_file_limit,
@@ -35,11 +43,17 @@ from everlong.llm import (
     registry_now,
 )
 
-__all__ = ["app_from_environment", "application", "config_from_environment", "serve", "server_settings"]
+if TYPE_CHECKING:
+    from uvicorn.supervisors import Multiprocess
+    from uvicorn.supervisors.multiprocess import Process
 
-#: The variable that gives the file and the options, as JSON, to the processes that serve.
+__all__ = ["app_from_environment", "application", "config_from_environment", "serve", "server_settings", "services_of"]
+
+#: The variable that passes the file and the options, as JSON, to the serving processes.
 SERVING = "EVERLONG_SERVING"
 BACKLOG = 2_048
+STARTING = 60  # seconds that a worker may take to start, or to answer a ping
+SOON = 1.0  # seconds in which it usually answers
 
 ReportLine = Callable[[str], None]
 
@@ -54,16 +68,17 @@ def serve(
 ) -> None:
     """Serve until a signal ends it. Raises InputError before anyone can connect if something is wrong.
 
-    `factory` names the function that makes the application of each process, `local` the file of a local model that
-    answers everything: "" for a small one.
+    `factory` names the function that makes each process's application. `local` is the file of a local model that
+    answers everything; "" means a small one.
     """
     given = {name: value for name, value in options.items() if value is not None}
     with ExitStack() as stack:
         if local is not None:
             report("Starting the local model …")
             model = stack.enter_context(LocalServer(local_file(local, cache_folder(os.environ), report)))
-            given["upstream"] = model.url
-            os.environ.update({"EVERLONG_UPSTREAM": model.url, "EVERLONG_KEY": model.key, "EVERLONG_FORMAT": ""})
+            given["upstream"] = _use(model.endpoint())
+        elif given.get("upstream") == WITNESS:
+            given["upstream"] = _use(stack.enter_context(WitnessServer()).endpoint())
         config = load_config(file, given, os.environ)
         raise_file_limit()
         names = asyncio.run(_check(config))
@@ -79,15 +94,46 @@ def serve(
         settings = server_settings(config, factory, factory=True, workers=config.workers)
         with _orderly_end():
             if config.workers > 1:
-                from uvicorn.supervisors import Multiprocess  # noqa: PLC0415 - only for several processes
-
-                Multiprocess(settings, sockets=[listening]).run()
+                _workers(settings, listening).run()
             else:
-                _Server(settings).run(sockets=[listening])
+                uvicorn.Server(settings).run(sockets=[listening])
+
+
+def _workers(settings: uvicorn.Config, listening: socket.socket) -> "Multiprocess":
+    """The serving processes. On SIGHUP each is replaced when its successor is ready, and finishes its streams."""
+    from uvicorn.supervisors import Multiprocess  # noqa: PLC0415 - only for several processes
+
+    seen: WeakKeyDictionary[object, float] = WeakKeyDictionary()
+
+    class Workers(Multiprocess):
+        def terminate_all(self) -> None:
+            announce_end()
+            super().terminate_all()
+
+        def keep_subprocess_alive(self) -> None:
+            # A worker that starts on a busy machine may be silent for long; it must not be mistaken for one that hangs.
+            if not all(self.lives(worker) for worker in self.processes):
+                super().keep_subprocess_alive()
+
+        def lives(self, worker: "Process") -> bool:
+            now = monotonic()
+            if not worker.process.is_alive():
+                return False
+            if worker.ping(SOON):
+                seen[worker] = now
+            return now - seen.setdefault(worker, now) < STARTING
+
+    return Workers(settings, sockets=[listening])
+
+
+def _use(endpoint: Endpoint) -> str:
+    """Let the serving processes use one of our own servers, and return its address."""
+    os.environ.update({"EVERLONG_UPSTREAM": endpoint.url, "EVERLONG_KEY": endpoint.key, "EVERLONG_FORMAT": ""})
+    return endpoint.url
 
 
 def server_settings(config: GatewayConfig, app: Any, **more: Any) -> uvicorn.Config:
-    """Return the settings of the server of an application: what it does with connections is the configuration's."""
+    """Return the server settings of an application; the configuration decides about connections."""
     limits = ArrivalLimits(
         header=config.header_timeout,
         body=config.body_timeout,
@@ -107,8 +153,9 @@ def server_settings(config: GatewayConfig, app: Any, **more: Any) -> uvicorn.Con
         server_header=False,
         proxy_headers=False,
         lifespan="on",
-        timeout_keep_alive=cast(int, limits.idle),  # any number of seconds serves
+        timeout_keep_alive=cast(int, limits.idle),  # any number works
         timeout_graceful_shutdown=round(config.grace),
+        timeout_worker_healthcheck=STARTING,
         **more,
     )
 
@@ -118,36 +165,26 @@ def _note_closed(settings: uvicorn.Config, reason: str) -> None:
     settings.loaded_app.state.services.metrics.closed(reason)
 
 
-class _Server(uvicorn.Server):
-    """A server that announces its end, so that endless streams can end by themselves."""
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End, after everyone was called who wants to know."""
-        for end in self.config.loaded_app.state.services.ending:
-            end()
-        await super().shutdown(sockets)
-
-
 def app_from_environment() -> Starlette:
-    """Return the application of one process that `serve` started."""
+    """Return the application of a process that `serve` started."""
     return application(config_from_environment())
 
 
 def config_from_environment() -> GatewayConfig:
-    """Return the configuration that `serve` was given."""
+    """Return the configuration that `serve` received."""
     given = json.loads(os.environ.get(SERVING, "{}"))
     return load_config(given.get("file"), given.get("options", {}), os.environ)
 
 
 def application(config: GatewayConfig, **beside: Beside) -> Starlette:
-    """Return the gateway of a configuration, with what else is served on its port."""
+    """Return the gateway of a configuration, with everything else that its port serves."""
     use_one_heap()
     set_up_logging(lines=config.access_log)
-    return gateway_app(config, lambda: _services(config), **beside)
+    return gateway_app(config, lambda: services_of(config), **beside)
 
 
 async def _check(config: GatewayConfig) -> list[str]:
-    """Return the names of the upstreams. Makes everything once, so that errors are raised before anyone listens."""
+    """Return the names of the upstreams. Creates everything once, so that errors are raised before the port is open."""
     routes = routes_from(config, os.environ)
     await services_for(config, routes, os.environ).close()
     return [upstream.name for upstream in routes.upstreams]
@@ -157,7 +194,7 @@ async def _check(config: GatewayConfig) -> list[str]:
 def _orderly_end() -> Iterator[None]:
     """Keep signals from ending the process before the local model and shared metrics are cleaned up.
 
-    The server raises a signal that ended it again when it is over.
+    When the server has ended, it raises the signal that ended it again.
     """
 
     def end(*_: object) -> None:
@@ -171,10 +208,10 @@ def _orderly_end() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _services(config: GatewayConfig) -> Services:
+def services_of(config: GatewayConfig) -> Services:
+    """Return the services of a process, with its daily work on this machine."""
     folder = cache_folder(os.environ)
-    refresh_if_due(folder, datetime.now(UTC), settings=RefreshSettings.from_environment(os.environ))
-    return services_for(
+    services = services_for(
         config,
         routes_from(config, os.environ),
         os.environ,
@@ -182,9 +219,15 @@ def _services(config: GatewayConfig) -> Services:
         observers=_observers(),
     )
 
+    async def refresh() -> None:
+        await refresh_if_due(folder, datetime.now(UTC), settings=RefreshSettings.from_environment(os.environ))
+
+    services.jobs.every(Period.DAY, "registry", refresh, everywhere=True)  # the tables are files of this machine
+    return services
+
 
 def _observers() -> tuple[Observer, ...]:
-    """Traces, if OpenTelemetry is installed; without a provider they cost next to nothing."""
+    """Return the observers for traces, if OpenTelemetry is installed; without a provider they cost almost nothing."""
     return (traces_events(),) if importlib.util.find_spec("opentelemetry") is not None else ()
 
 
@@ -194,7 +237,8 @@ def _listen(config: GatewayConfig) -> socket.socket:
         listening = socket.create_server((config.host, config.port), family=family, backlog=BACKLOG)
     except (OSError, OverflowError) as error:
         number = error.errno if isinstance(error, OSError) else None
-        reason = os.strerror(number) if number and number > 0 else str(error)  # an unknown host has a number below 0
-        raise InputError(f"cannot listen at {config.host}:{config.port}: {reason}") from None
+        reason = os.strerror(number) if number and number > 0 else str(error)  # an unknown host has a negative number
+        hint = "; --port chooses another" if number == errno.EADDRINUSE else ""
+        raise InputError(f"cannot listen on {config.host}:{config.port}: {reason}{hint}") from None
     listening.set_inheritable(True)
     return listening

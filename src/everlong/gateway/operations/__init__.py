@@ -1,1 +1,1 @@
-"""What operators see and set: limits, metrics, reports, and the services of one process."""
+"""What operators see and set: metrics, reports, and the services of one process."""

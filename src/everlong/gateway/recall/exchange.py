@@ -1,7 +1,7 @@
 """The recall tool in one exchange: offered, answered here, and never seen by the client.
 
-The model's call is hidden from the answer, and its result is put into a request that continues. When the client sends
-the answer again, what it did not see is put back, so that the prefix stays what it was.
+The model's call is hidden from the answer, and its result goes into a request that continues. When the client sends the
+answer again, the hidden parts are put back, so that the prefix stays the same.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ from everlong.wire import Find, Format, Shown
 
 __all__ = ["RecallExchange", "with_earlier", "with_tool"]
 
-MAX_ROUNDS = 4  # answers of one request that may ask for more
+MAX_ROUNDS = 4  # answers to one request that may call the tool
 MAX_CHARACTERS = 24_000  # of one result
 
 
 def with_tool(request: ModelRequest) -> ModelRequest:
-    """Return the request with the tool; the same request if it must not have it or has one of that name."""
+    """Return the request with the tool; unchanged if it must not have the tool or has one with that name."""
     tool = request.format.server.tool
     if request.partial or not tool.may_offer({name: request.value(name) for name in tool.looked_at}):
         return request
@@ -43,7 +43,7 @@ def with_tool(request: ModelRequest) -> ModelRequest:
 def with_earlier(request: ModelRequest, find: Find, contexts: Sequence[str] = ()) -> ModelRequest:
     """Return the request with what earlier answers recalled and the client was not shown.
 
-    `contexts` says of each message what comes before it.
+    `contexts` names what comes before each message.
     """
     messages: list[Json] = [decoded(raw) for raw in request.messages]
     whole = put_back(request.format, messages, find, contexts)
@@ -60,7 +60,7 @@ class RecallExchange:
     """What was recalled while one request was answered."""
 
     format: Format
-    #: What comes before the answer.
+    #: The name of what comes before the answer.
     context: str = ""
     rounds: list[Round] = field(default_factory=list)
     _shown: Shown | None = None
@@ -71,26 +71,26 @@ class RecallExchange:
         return RecallFilter(self.format.server.tool, self._shown)
 
     def end_stream(self, recall_filter: RecallFilter) -> None:
-        """Note what the client saw; the next stream, if there is one, continues from there."""
+        """Record what the client saw; the next stream, if any, continues from there."""
         self._shown = recall_filter.shown
 
     def shown_body(self, body: bytes) -> bytes:
-        """Return a plain answer for the client: without our calls, together with the answers before it."""
+        """Return a plain answer for the client: without our calls, joined with the answers before it."""
         tool = self.format.server.tool
         return hidden_body(tool, body) if self._body is None else joined_body(tool, self._body, body)
 
     def hold_body(self, body: bytes) -> None:
-        """Keep a plain answer that is not the last."""
+        """Keep a plain answer that is not the last one."""
         self._body = self.shown_body(body) if self._body is not None else body
 
     def continues_after(self, finished: Finished | None) -> bool:
-        """Whether the answer calls our tool and nothing else, and another may follow."""
+        """Whether the answer calls only our tool, and another answer may follow."""
         if finished is None or len(self.rounds) + 1 >= MAX_ROUNDS:
             return False
         return bool(recall_calls(finished.message)) and not without_recall(finished.message).calls
 
     async def results(self, engine: Engine, thread: str, message: Message) -> dict[CallId, str]:
-        """Return what the calls of our tool in an answer bring."""
+        """Return the results of the calls of our tool in an answer."""
         results = {}
         for call in recall_calls(message):
             try:

@@ -1,9 +1,9 @@
-"""Calls of our tool that a client never saw, put back where they were made when it sends the answer again.
+"""Puts calls of our tool, which the client never saw, back into answers that the client sends again.
 
-The model reads a history with its recall and the result, so the prefix stays what it was and nothing is
-recalled twice. An answer is known by its first call or its first sealed thought; it is put back only if it still
-says what the client was shown, and only after the messages that it was given after (its context): another
-conversation may hold an equal answer, and must not see what was recalled in this one.
+The model reads a history with its recall and the result, so the prefix stays the same and nothing is recalled twice. An
+answer is recognised by its first call or its first sealed thought. It is put back only if it still says what the client
+was shown, and only after the same messages (its context): another conversation may have an equal answer, and must not
+see what was recalled in this one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ from everlong.wire import Find, Format, dump, load
 
 __all__ = ["Round", "continued_response", "notes_of", "put_back"]
 
-#: Keys begin with these, so that they may share a store with those of opaque parts.
+#: Prefixes of keys, so that they can share a store with keys of opaque parts.
 KEY = "recall:"
 RESULT_KEY = "recall-result:"
 RESPONSE_KEY = "recall-response:"
@@ -28,12 +28,12 @@ class Round:
 
     message: Message
     results: Mapping[CallId, str]
-    #: Its id at the provider, in Responses.
+    #: The provider's id of the answer, in Responses.
     response: str = ""
 
 
 def notes_of(format_: Format, rounds: Sequence[Round], context: str = "") -> dict[str, JsonText]:
-    """Return what is to be kept of an exchange, each under its key; nothing if our tool was not called in it."""
+    """Return what to keep of an exchange, by key; nothing if our tool was not called."""
     if not any(recall_calls(round_.message) for round_ in rounds):
         return {}
     first, last = rounds[0], rounds[-1]
@@ -49,7 +49,10 @@ def notes_of(format_: Format, rounds: Sequence[Round], context: str = "") -> dic
 def _answer_notes(
     format_: Format, rounds: Sequence[Round], results: list[JsonObject], context: str
 ) -> dict[str, JsonText]:
-    """All answers with their results. Those of the last are separate: they go beside those of the client's calls."""
+    """Return all answers with their results.
+
+    The last results are separate: they join the results of the client's calls.
+    """
     resent = format_.server.tool.resent
     shown: list[Json] = [item for round_ in rounds for item in resent(without_recall(round_.message))]
     name = _name(format_, shown)
@@ -62,7 +65,7 @@ def _answer_notes(
 
 
 def continued_response(response: str, find: Find) -> str:
-    """Return the id of the answer to continue: clients know an answer by the id of its first stream."""
+    """Return the id of the answer to continue; clients know an answer by the id of its first stream."""
     text = find(RESPONSE_KEY + response)
     last = load(text) if text else response
     return last if isinstance(last, str) else response
@@ -71,11 +74,11 @@ def continued_response(response: str, find: Find) -> str:
 def put_back(format_: Format, messages: list[Json], find: Find, contexts: Sequence[str] = ()) -> list[Json]:
     """Return the messages (of Responses: items) of a request with our calls; the same list if there are none.
 
-    `contexts` has the context of each of them.
+    `contexts` has the context of each message.
     """
     tool = format_.server.tool
     whole: list[Json] = []
-    waiting: list[Json] = []  # results that go into the next message of the user
+    waiting: list[Json] = []  # results for the next user message
     changed = False
     unanswered = tool.called_elsewhere(messages) if tool.called_elsewhere is not None else frozenset()
     at = 0
@@ -100,7 +103,7 @@ def put_back(format_: Format, messages: list[Json], find: Find, contexts: Sequen
 
 
 def _grouped(format_: Format, messages: list[Json]) -> list[list[Json]]:
-    """Answers, and all else one by one. The items of an answer in Responses follow each other."""
+    """Group the items of each answer, which are consecutive in Responses; everything else is alone."""
     groups: list[list[Json]] = []
     row = False
     for message in messages:
@@ -125,7 +128,7 @@ def _is_answer(format_: Format, message: Json) -> bool:
 
 
 def _kept(format_: Format, group: list[Json], find: Find, context: str) -> tuple[list[Json], list[Json]] | None:
-    """What replaces this answer, and the results that follow; None if no answer that says the same is known."""
+    """Return what replaces this answer, and the results that follow; None if no such answer is known."""
     name = _name(format_, group) if _is_answer(format_, group[0]) else ""
     if not name or find(KEY + name) is None:
         return None
@@ -137,7 +140,7 @@ def _kept(format_: Format, group: list[Json], find: Find, context: str) -> tuple
 
 
 def _results_for(item: Json, unanswered: frozenset[str], find: Find) -> list[Json]:
-    """The results of our calls beside the one that is answered here: the provider has the calls."""
+    """Return the results of our calls next to the answered one; the provider already has the calls."""
     call = _fields(item).get("call_id")
     text = find(RESULT_KEY + call) if isinstance(call, str) and call in unanswered else None
     return _list(load(text)) if text else []
@@ -157,7 +160,7 @@ def _name(format_: Format, answer: Sequence[Json]) -> str:
 
 
 def _key(format_: Format, name: str, answer: Sequence[Json], context: str) -> str:
-    """The name with a mark of what one or several messages (or items) of the assistant say and call, and where."""
+    """The name with a digest of what the assistant's messages (or items) say and call, and of their context."""
     opaque, tool = format_.server.opaque, format_.server.tool
     blocks = tool.blocks(answer)
     text = "".join(tool.words(_fields(item)) for item in answer if _fields(item).get("role") == tool.role)

@@ -17,22 +17,22 @@ from everlong.wire import DONE, HiddenTool, Shown, SseEvent, added_usage, json_b
 
 __all__ = ["RecallFilter", "hidden_body", "joined_body"]
 
-#: Two line ends in a row. The groups are atomic: a carriage return and its line feed are one.
+#: Two consecutive line ends. The groups are atomic: a carriage return and its line feed are one line end.
 EVENT_END = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
-#: The largest event that is waited for, in bytes. No event that begins a call is larger than the first; the second
-#: holds once all events must be read.
+#: The largest events that are waited for, in bytes. No event that begins a call is larger than the first limit; the
+#: second applies once every event has to be read.
 WAITED_FOR = 1024 * 1024
 READ = 64 * 1024 * 1024
 
 
 class RecallFilter:
-    """Takes the chunks of a stream and gives what the client gets. With `earlier` it continues that stream."""
+    """Takes the chunks of a stream and returns what the client gets. With `earlier` it continues that stream."""
 
     def __init__(self, tool: HiddenTool, earlier: Shown | None = None) -> None:
         self._editor = tool.editor(NAME, earlier)
         self._rest = bytearray()
-        self._looked = 0  # up to here no event ends in the rest
-        self._passing = False  # in the middle of an event that was too large to wait for
+        self._looked = 0  # no event ends before this position in the rest
+        self._passing = False  # inside an event that was too large to wait for
 
     @property
     def called(self) -> bool:
@@ -41,12 +41,12 @@ class RecallFilter:
 
     @property
     def alone(self) -> bool:
-        """Whether our tool alone was called and the answer is over: its end is held back."""
+        """Whether only our tool was called and the answer is complete; then its end is held back."""
         return self._editor.held
 
     @property
     def response(self) -> str:
-        """The id under which the provider keeps this answer, in Responses, once it is over; "" elsewhere."""
+        """The provider's id of this answer in Responses, once it is complete; "" in other formats."""
         return self._editor.response
 
     @property
@@ -55,7 +55,7 @@ class RecallFilter:
         return self._editor.shown()
 
     def feed(self, chunk: bytes) -> bytes:
-        """What can go to the client now."""
+        """Return what can go to the client now."""
         if not self._rest and self._is_plain(chunk):
             return chunk
         self._rest += chunk
@@ -66,17 +66,17 @@ class RecallFilter:
         return b"".join(out)
 
     def close(self) -> bytes:
-        """What the end of the stream left without its blank line."""
+        """Return what is left at the end of the stream: an event without its blank line."""
         rest = bytes(self._rest)
         self._rest.clear()
         return rest if self._passing or not rest else self._edited(rest)
 
     def ending(self) -> bytes:
-        """The end that was held back, as of an answer that called nothing: for when there is no continuation."""
+        """Return the end that was held back, as if nothing had been called: used if there is no continuation."""
         return b"".join(sse_bytes(name, data) for name, data in self._editor.ending())
 
     def _is_plain(self, chunk: bytes) -> bool:
-        """Whether it is whole events, none of interest: by far the most are."""
+        """Whether the chunk is complete events of no interest, as most chunks are."""
         whole = not self._editor.touched and not self._passing and chunk.endswith((b"\n\n", b"\r\n\r\n"))
         return whole and not any(sign in chunk for sign in self._editor.SIGNS)
 
@@ -86,7 +86,7 @@ class RecallFilter:
             self._looked = max(0, len(self._rest) - 3)
             return None
         after = end.end()
-        del end  # a match holds on to the bytes it was found in, and they could not be taken away
+        del end  # a match keeps the buffer locked, so that bytes could not be deleted
         event = bytes(self._rest[:after])
         del self._rest[:after]
         self._looked = 0
@@ -116,9 +116,9 @@ class RecallFilter:
         size = len(self._rest)
         if self._editor.touched and not self._passing:
             if size > READ:
-                raise ProviderError(f"the stream holds an event of more than {READ:,} bytes")
+                raise ProviderError(f"the stream has an event of more than {READ:,} bytes")
         elif self._passing or size > WAITED_FOR:
-            written = len(self._rest.rstrip(b"\r\n"))  # line ends wait: they may be half of the event's end
+            written = len(self._rest.rstrip(b"\r\n"))  # line ends wait, because they may be half of an event's end
             out.append(bytes(self._rest[:written]))
             del self._rest[:written]
             self._passing, self._looked = True, 0
@@ -128,7 +128,7 @@ class RecallFilter:
 
 
 def hidden_body(tool: HiddenTool, body: bytes) -> bytes:
-    """Return the answer without calls of our tool, the same bytes if there are none; with no call left it just ends."""
+    """Return the answer without calls of our tool; unchanged if there are none. With no call left, it just ends."""
     if NAME.encode() not in body:
         return body
     answer = _json_object(body)
@@ -139,7 +139,7 @@ def hidden_body(tool: HiddenTool, body: bytes) -> bytes:
 
 
 def joined_body(tool: HiddenTool, first: bytes, second: bytes) -> bytes:
-    """Return two answers as one: the first, and the second that continues from its call of our tool."""
+    """Return two answers as one: the first, and the second, which continues after its call of our tool."""
     one, other = _json_object(first), _json_object(second)
     if one is None or other is None:
         return second

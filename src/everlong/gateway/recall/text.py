@@ -1,6 +1,7 @@
 """The text of a recall result: the original behind a reference, or the messages that a search found.
 
-It is framed as data, because it was said earlier and is not addressed to the model now, and never exceeds its bound.
+It is framed as background, because it was said earlier and is not addressed to the model now, and it never exceeds its
+limit.
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ SHORTEST = 200  # characters of a message that are worth showing
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """One language. The fields are format strings."""
+    """The words of one language. The fields are format strings."""
 
     original: str
     hits: str
@@ -53,7 +54,7 @@ WORDS = {
 def recall_text(found: RecallResult, most: int, language: str = "") -> str:
     """Return the result as text of at most `most` characters (never less than a frame needs).
 
-    Its language is that of the text unless one is named.
+    Its language is that of the text, unless `language` is given.
     """
     room = max(most - FRAME, SHORTEST)
     if found.original is not None:
@@ -68,7 +69,7 @@ def recall_text(found: RecallResult, most: int, language: str = "") -> str:
 
 
 def _rows(found: RecallResult) -> list[Row]:
-    """The messages found and those around each, best first, none twice."""
+    """The found messages and their neighbours, best first, without repetitions."""
     rows: dict[tuple[str, int], Row] = {}
     for hit in found.hits:
         for row in hit.around or (hit.row,):
@@ -80,7 +81,7 @@ def _rows(found: RecallResult) -> list[Row]:
 def _listed(rows: list[Row], room: int, words: Words) -> str:
     pieces: list[str] = []
     for at, row in enumerate(rows):
-        share = max(room // min(len(rows) - at, 3), SHORTEST)  # the best get the most
+        share = max(room // min(len(rows) - at, 3), SHORTEST)  # the best ones get the most
         head = f"--- {_speaker(row, words)} · {_time(row)}\n"
         piece = head + _shortened(_text_of(row), share - len(head), words)
         if pieces and len(piece) + SHORTEST // 4 > room:

@@ -1,7 +1,7 @@
 """The recall tool: its name and description, its calls, and the results for the model.
 
-The gateway offers it beside the client's own tools and answers it itself. Pure: nothing is looked up here
-(`engine.recall` does) and no stream is touched (`recall.stream` does).
+The gateway offers it together with the client's own tools and answers it itself. Pure: `engine.recall` does the
+look-up, and `recall.stream` edits streams.
 """
 
 import json
@@ -37,7 +37,7 @@ SCHEMA: JsonObject = {
 
 
 def with_recall_tool(format_: Format, tools: list[Json]) -> list[Json]:
-    """Return the tools and ours, last; the same list if one of that name is there."""
+    """Return the tools with ours at the end; the same list if one has its name."""
     ours = format_.server.tool
     if any(NAME in ours.declared(tool) for tool in tools):
         return tools
@@ -58,7 +58,7 @@ def without_recall(message: Message) -> Message:
 
 
 def query_of(call: ToolCall) -> str:
-    """Return what is to be recalled; "" if the arguments do not say."""
+    """Return what to recall; "" if the arguments do not say."""
     try:
         arguments = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -76,11 +76,11 @@ def continuation(format_: Format, message: Message, results: Mapping[CallId, str
 
 
 def results_of(format_: Format, message: Message, results: Mapping[CallId, str]) -> list[JsonObject]:
-    """Return the results alone, as messages or items."""
+    """Return only the results, as messages or items."""
     parts = tuple(
         ToolResult(call.id, (Text(results[call.id]),)) for call in recall_calls(message) if call.id in results
     )
     if not parts:
         return []
-    told, answers = Message(Role.TOOL, parts, origin=format_.name), format_.server.tool.answers
-    return format_.write_message(told) if answers is None else answers(message, told)
+    reply, answers = Message(Role.TOOL, parts, origin=format_.name), format_.server.tool.answers
+    return format_.write_message(reply) if answers is None else answers(message, reply)

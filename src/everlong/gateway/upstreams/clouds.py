@@ -1,7 +1,7 @@
-"""Clouds that offer models of others below addresses of their customers: how those addresses are written.
+"""Clouds that serve other makers' models at addresses of their customers, and how these addresses are written.
 
-Azure's is a resource, Vertex's and Bedrock's a region. So a name alone is not enough, unless a variable that their own
-SDKs read says the rest.
+Azure's address is a resource, Vertex's and Bedrock's a region. So a name alone is not enough, unless a variable that
+their own SDKs read has the rest.
 """
 
 import re
@@ -20,25 +20,25 @@ __all__ = ["Cloud", "Place", "cloud_at", "cloud_named"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """What an address at a cloud is: the base URL of the formats there, and where other bases are."""
+    """What an address at a cloud means: the base URL of the formats there, and where other bases are."""
 
     url: str
     formats: tuple[str, ...]
     addresses: Mapping[str, str] = field(default_factory=dict)
-    #: Whether it has the cloud's own paths and no others.
+    #: Whether it has only the cloud's own paths.
     only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cloud:
-    """One cloud: its name in the registry of windows, how its hosts are called, and what an address there means."""
+    """One cloud: its name in the registry of windows, its host names, and what an address there means."""
 
     name: str
     hosts: re.Pattern[str]
     place: Callable[[SplitResult], Place]
-    #: The address that variables of its SDKs name; "" if they name none.
+    #: Returns the address from the variables of its SDKs; "" if there is none.
     from_environment: Callable[[Mapping[str, str]], str]
-    #: The variable of its key, and the headers in which the key is read, the usual one first.
+    #: The variable of its key, and the headers that may have the key, the usual one first.
     key_variable: str = ""
     key_headers: tuple[str, ...] = ("authorization",)
 
@@ -50,9 +50,9 @@ def cloud_at(url: str) -> Cloud | None:
 
 
 def cloud_named(name: str, environment: Mapping[str, str]) -> tuple[Cloud, str] | None:
-    """Return the cloud of that name and the address that the environment gives; None if it is no cloud's name.
+    """Return the cloud of that name and its address from the environment; None if it is not a cloud's name.
 
-    Raises InputError, with what to write, if the environment does not say it.
+    Raises InputError that says what to write if the environment lacks the address.
     """
     cloud = next((cloud for cloud in CLOUDS if cloud.name == canonical(name)), None)
     if cloud is None:
@@ -60,7 +60,7 @@ def cloud_named(name: str, environment: Mapping[str, str]) -> tuple[Cloud, str] 
     address = cloud.from_environment(environment)
     if not address:
         raise InputError(
-            f"the name {name} does not say whose it is: write the address, such as {CLOUD_ADDRESSES[cloud.name]}"
+            f"{name} does not say which resource: write its address, such as {CLOUD_ADDRESSES[cloud.name]}"
         )
     return cloud, address
 
@@ -79,11 +79,11 @@ OPENAI, CLAUDE = "/openai/v1", "/anthropic/v1"
 
 
 def _azure_place(address: SplitResult) -> Place:
-    """Whatever part of the way a person wrote; the rest of it is known."""
+    """Return the place of an Azure upstream, however much of its address was written. Raises InputError."""
     root, path = _root(address), address.path.rstrip("/")
     if "/deployments" in path:
         written = CLOUD_ADDRESSES[AZURE]
-        raise InputError(f"an upstream at Azure is written without a deployment: {written}; clients name deployments")
+        raise InputError(f"write an Azure upstream without a deployment: {written}; clients name deployments")
     if path.endswith(("/anthropic", CLAUDE)):
         return Place(url=root + path.removesuffix("/v1") + USUAL_BASE, formats=(ANTHROPIC.name,))
     if path in ("", USUAL_BASE) or path.endswith(("/openai", OPENAI)) or re.fullmatch("/api/projects/[^/]+", path):
@@ -100,7 +100,7 @@ def _azure_place(address: SplitResult) -> Place:
 
 
 def _regional_place(address: SplitResult) -> Place:
-    """An address without a path has the cloud's own paths; one with a path has the formats' own below it."""
+    """Return the place of a regional address: the cloud's own paths or, with a path of its own, the formats' paths."""
     path = address.path.rstrip("/")
     if path in ("", "/v1", "/v1beta1"):
         return Place(url=_root(address) + USUAL_BASE, formats=tuple(FORMATS), only=True)

@@ -1,7 +1,8 @@
-"""Connections to upstreams: forwarded requests and their answers, and model clients for calls of our own.
+"""Connections to upstreams: forwarded requests and their answers, and model clients for our own calls.
 
-Whatever an upstream sends becomes a clean answer or one error that names it. Follows no redirect, keeps no cookie,
-buffers no chunk, and repeats a request only if a kept connection had died before it. It does not look into bodies.
+Whatever an upstream sends becomes a clean answer or one error that names the upstream. Redirects are not followed,
+cookies are not kept, chunks are not buffered. A request is repeated only if a reused connection was already dead, or at
+another address of the same upstream. Bodies are not read.
 """
 
 import asyncio
@@ -9,7 +10,7 @@ import io
 import os
 import re
 from collections import Counter, OrderedDict
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 
@@ -17,34 +18,47 @@ import aiohttp
 from multidict import CIMultiDict
 from yarl import URL
 
+from everlong.engine import Model
 from everlong.errors import ProviderError, Refused
 from everlong.gateway.clients import Client, without_key
+from everlong.gateway.config import NO_LIMITS
 from everlong.gateway.request import ModelRequest
 from everlong.gateway.surfaces import FORMATS
-from everlong.gateway.upstreams.headers import Headers, headers_for, headers_from, key_header_for, stream_framing
+from everlong.gateway.traces import NO_TRACES, Traces
+from everlong.gateway.upstreams.circuits import Circuits
+from everlong.gateway.upstreams.failover import NoAnswer, Tries
+from everlong.gateway.upstreams.headers import (
+    Headers,
+    headers_for,
+    headers_from,
+    key_header_for,
+    stream_framing,
+    wait_of,
+    without_allowances,
+)
 from everlong.gateway.upstreams.routing import USUAL_BASE, Upstream
 from everlong.llm import Connections, Endpoint, HttpModel, UnreadableBody, Way, encoding_of, pieces_of
 from everlong.wire import SSE, Framing
 
 __all__ = ["UpstreamConnections", "UpstreamModels", "UpstreamRequest", "UpstreamResponse"]
 
-TARGET = re.compile(r"/[!\"$-~]*")  # no space, no control character, and nothing that ends it early
+TARGET = re.compile(r"/[!\"$-~]*")  # no space, no control character, and nothing that ends the target early
 LONGEST_HEADER = 64 * 1024  # bytes of one line of a response's head
 LARGEST_HEAD = 256 * 1024  # bytes of all headers of a response
-LARGEST_UNPACKED = 64 * 1024 * 1024  # bytes of an answer that its upstream packed, though nobody asked for it
-#: Answers that have no body, whatever their upstream sends after the head.
+LARGEST_UNPACKED = 64 * 1024 * 1024  # bytes of an answer that was compressed although nobody asked for it
+#: Statuses without a body, whatever the upstream sends after the head.
 EMPTY = frozenset({204, 205, 304})
 LARGE = 1024 * 1024  # bytes; a larger body is written in pieces, so that others get their turn
 REPEATED_BY_POOL = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 
 
-#: What went wrong, in our own words; the first that fits counts.
+#: What went wrong, in our own words; the first match counts.
 REASONS: tuple[tuple[type[BaseException], str], ...] = (
-    (aiohttp.ConnectionTimeoutError, "no connection in time"),
-    (TimeoutError, "no answer in time"),
+    (aiohttp.ConnectionTimeoutError, "the connection timed out"),
+    (TimeoutError, "the answer timed out"),
     (aiohttp.ClientConnectorDNSError, "its name cannot be resolved"),
     (aiohttp.ClientConnectorCertificateError, "its certificate is not trusted"),
-    (aiohttp.ClientSSLError, "no secure connection"),
+    (aiohttp.ClientSSLError, "the secure connection failed"),
     (aiohttp.ClientConnectorError, "no connection"),
     (aiohttp.ServerDisconnectedError, "the connection was closed"),
     (aiohttp.ClientOSError, "the connection was closed"),
@@ -55,8 +69,10 @@ REASONS: tuple[tuple[type[BaseException], str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """A request to forward. `path` is below `base` at the upstream and begins with a slash; both it and `query` are
-    written as in a request line."""
+    """A request to forward. `path` is below `base` at the upstream and begins with a slash.
+
+    Both `path` and `query` are written as in a request line.
+    """
 
     method: str
     path: str
@@ -68,31 +84,33 @@ class UpstreamRequest:
 
 @dataclass(slots=True)
 class _Attempt:
-    """One attempt: whether its connection had served before."""
+    """One attempt: whether its connection had been used before."""
 
     reused: bool = False
 
 
 class UpstreamResponse:
-    """An upstream's answer whose head has come. Read it with `chunks` or `whole`, or drop it with `close`."""
+    """An upstream's answer whose head has arrived. Read it with `chunks` or `whole`, or drop it with `close`."""
 
     def __init__(self, response: aiohttp.ClientResponse, upstream: str) -> None:
         self._response = response
         self._upstream = upstream
         self.status = response.status
-        #: Whether it is one of those that have no body.
+        #: Whether its status has no body.
         self.empty = response.status in EMPTY
-        #: Fit to be forwarded; the gateway sets the length itself.
+        #: The headers that may be forwarded; the gateway sets the length itself.
         self.headers: list[tuple[bytes, bytes]] = headers_from(response.raw_headers)
         #: Whether it says that it is a stream.
         self.streamed = self.framing() is not None
+        #: Seconds that it asks the client to wait; None if it does not say.
+        self.wait = wait_of(response.raw_headers)
 
     def framing(self, expected: Framing = SSE) -> Framing | None:
-        """Return how its stream is written, given what was asked for; None if it is no stream."""
+        """Return the framing of its stream, given the expected one; None if it is not a stream."""
         return None if self.empty else stream_framing(self._response.raw_headers, expected)
 
     async def chunks(self) -> AsyncGenerator[bytes, None]:
-        """Yield the bytes as they come. Raises ProviderError if they break off. Leaving early cancels it."""
+        """Yield the bytes as they arrive. Raises ProviderError if they break off. Leaving early cancels the request."""
         if self.empty:
             self.close()
             return
@@ -109,7 +127,7 @@ class UpstreamResponse:
                 self.close()
 
     async def whole(self, most: int) -> bytes:
-        """Return all of it. Raises ProviderError if it is longer than `most` bytes or breaks off."""
+        """Return the whole body. Raises ProviderError if it is longer than `most` bytes or breaks off."""
         parts, size = [], 0
         async with aclosing(self.chunks()) as chunks:
             async for chunk in chunks:
@@ -125,37 +143,107 @@ class UpstreamResponse:
 
 
 class UpstreamConnections:
-    """Forwards requests. `connect` and `silence` are seconds: until a connection is made, and between two bytes."""
+    """Forwards requests.
 
-    def __init__(self, *, connect: float = 10.0, silence: float = 300.0) -> None:
+    `connect` and `silence` are the longest times for connecting and between two bytes, in seconds.
+
+    With `trace_upstream`, upstreams get the trace context.
+    """
+
+    def __init__(
+        self,
+        *,
+        connect: float = 10.0,
+        silence: float = 300.0,
+        circuits: Circuits | None = None,
+        traces: Traces = NO_TRACES,
+        trace_upstream: bool = False,
+    ) -> None:
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect, sock_read=silence)
         self._pools: dict[str, Connections] = {}
+        self.circuits = circuits or Circuits()
+        self._traces = traces
+        self._trace_upstream = trace_upstream
 
-    async def send(self, to: Upstream, client: Client, sent: UpstreamRequest) -> UpstreamResponse:
-        """Return the answer, whatever its status, as soon as its head has come.
+    def tries(self, sites: Sequence[Upstream]) -> Tries:
+        """Return the attempts at an upstream's addresses, the best address first."""
+        return Tries.among(self.circuits, sites)
 
-        Raises ProviderError if there is none, with the status for the client; Refused for a request that cannot be
-        written as HTTP.
+    async def send(
+        self,
+        to: Upstream,
+        client: Client,
+        sent: UpstreamRequest,
+        tries: Tries | None = None,
+        *,
+        rewrite: Callable[[], Awaitable[bytes]] | None = None,
+    ) -> UpstreamResponse:
+        """Return the answer, whatever its status, as soon as its head has arrived.
+
+        If an address fails, the next one of `tries` is asked; without `tries`, `to` is the only one. `rewrite` returns
+        the body for another address, where it may differ. Raises ProviderError, with the status for the client, if
+        there is no answer, and Refused for a request that cannot be written as HTTP.
         """
-        if to.endpoint.key or not client.key:  # the client's own is for an upstream without one
+        tries = tries or self.tries((to,))
+        held: UpstreamResponse | None = None
+        chosen = False
+        try:
+            while not chosen:
+                if tries.begin() and rewrite is not None:
+                    sent = replace(sent, body=await rewrite())
+                answer = await self._ask(tries, client, sent)
+                if answer is not None:
+                    if held is not None:
+                        held.close()
+                    held, at = answer, tries.site
+                    chosen = tries.answered(answer.status, answer.wait)
+        except ProviderError:
+            if held is None:
+                raise
+            chosen, tries.site = True, at  # an earlier address's refusal says more than no answer
+        finally:
+            if not chosen:
+                tries.abandon()
+                if held is not None:
+                    held.close()
+        assert held is not None
+        return held
+
+    async def _ask(self, tries: Tries, client: Client, sent: UpstreamRequest) -> UpstreamResponse | None:
+        """Return the answer of an address; None if it gave none and another one can be asked."""
+        try:
+            return await self._send_to(tries.site, client, sent)
+        except NoAnswer as error:
+            if not tries.failed(error):
+                raise
+            return None
+
+    async def _send_to(self, to: Upstream, client: Client, sent: UpstreamRequest) -> UpstreamResponse:
+        """The answer of one address."""
+        if to.endpoint.key or not client.key:  # the client's own key is only for an upstream without one
             sent = replace(sent, query=without_key(sent.query))
         address = to.address(sent.base) + _target(sent)
         headers = headers_for(to, client, sent.headers, sent.base)
         name = to.name
         try:
-            response = await self._answer(to.endpoint.name, address, sent, headers)
+            with self._traces.upstream(name, to.place, headers if self._trace_upstream else None):
+                response = await self._answer(to.endpoint.name, address, sent, headers)
         except aiohttp.ClientResponseError as error:
-            raise ProviderError(f"{name} answers with something that is not HTTP", status=502) from error
+            problem = f"{name} does not answer with HTTP"
+            raise NoAnswer(problem, status=502, reached=True, elsewhere=False) from error
         except (aiohttp.ClientError, OSError) as error:
-            raise _problem(name, error, "cannot be reached") from error
+            raise _no_answer(name, error) from error
         problem = _unfit(response)
         if problem:
             response.close()
-            raise ProviderError(f"{name} {problem}", status=502)
-        return UpstreamResponse(response, name)
+            raise NoAnswer(f"{name} {problem}", status=502, reached=True, elsewhere=False)
+        answer = UpstreamResponse(response, name)
+        if client.limits != NO_LIMITS:  # it sees its own limits, not those that all clients share
+            answer.headers = without_allowances(answer.headers)
+        return answer
 
     async def close(self) -> None:
-        """Close all connections; a second time does nothing."""
+        """Close all connections. A second call does nothing."""
         pools, self._pools = self._pools, {}
         for pool in pools.values():
             await pool.close()
@@ -163,7 +251,7 @@ class UpstreamConnections:
     async def _answer(
         self, base: str, address: str, sent: UpstreamRequest, headers: CIMultiDict[str]
     ) -> aiohttp.ClientResponse:
-        """The response; requested again if the kept connection turned out dead before a byte came back."""
+        """Return the response; the request is sent again if a reused connection was dead before a byte came back."""
         attempt = _Attempt()
         try:
             return await self._once(base, address, sent, headers, attempt)
@@ -195,15 +283,15 @@ class UpstreamConnections:
                 trace_request_ctx=attempt,
             )
         finally:
-            # Before anything else runs: what one client's answer set must not go out with another's request.
+            # Before anything else runs: cookies from one client's answer must not go out with another's request.
             session.cookie_jar.clear()
 
 
 def _unfit(response: aiohttp.ClientResponse) -> str:
-    """Return what is wrong with the head of an answer; "" if it can be forwarded."""
+    """Return what is wrong with the head of an answer; "" if the answer can be forwarded."""
     status = response.status
     if not 200 <= status <= 599:
-        return f"answers with status {status}, which is no status of an answer"
+        return f"answers with status {status}, which is not a valid status"
     if 300 <= status < 400 and status != 304:
         return f"redirects (status {status}); redirects are not followed"
     if sum(len(name) + len(value) for name, value in response.raw_headers) > LARGEST_HEAD:
@@ -216,22 +304,38 @@ def _unfit(response: aiohttp.ClientResponse) -> str:
 
 
 def _target(sent: UpstreamRequest) -> str:
-    """Path and query; nothing in them may lead out of the upstream's address or its request line."""
+    """Path and query; nothing in them may lead away from the upstream's address or end the request line."""
     target = f"{sent.path}?{sent.query}" if sent.query else sent.path
     if not TARGET.fullmatch(target):
-        raise Refused("the path holds characters that are not allowed in a path", status=400, kind="invalid_path")
+        raise Refused("the path contains characters that are not allowed", status=400, kind="invalid_path")
     return target
 
 
 def _came_back(error: BaseException) -> bool:
-    """Whether part of an answer was there when the connection was lost."""
+    """Whether part of an answer had arrived when the connection was lost."""
     return isinstance(error, aiohttp.ServerDisconnectedError) and not isinstance(error.message, str)
 
 
 def _problem(upstream: str, error: BaseException, what: str) -> ProviderError:
-    """The error in one line, in our own words only: an error's text may hold addresses and keys."""
+    """The error as one line, only in our own words: an error's text may contain addresses and keys."""
     status = 504 if isinstance(error, TimeoutError) else 502
     return ProviderError(f"{upstream} {what}: {_reason(error)}", status=status)
+
+
+def _no_answer(upstream: str, error: BaseException) -> NoAnswer:
+    """Return the error for an address that gave no answer. It says whether another address may be asked.
+
+    Not after a silence, because the model may have worked and its answer may be charged. A connection that was closed
+    before a byte came back may belong to a server that died, so another address may be asked.
+    """
+    reached = not isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+    silent = isinstance(error, TimeoutError) and reached
+    return NoAnswer(
+        f"{upstream} cannot be reached: {_reason(error)}",
+        status=504 if isinstance(error, TimeoutError) else 502,
+        reached=reached,
+        elsewhere=not silent and not _came_back(error),
+    )
 
 
 def _reason(error: BaseException) -> str:
@@ -255,33 +359,55 @@ def _reuse_trace() -> aiohttp.TraceConfig:
     return watch
 
 
-#: Notes that the pool took a connection it had kept.
+#: Records that the pool reused a connection.
 REUSE = _reuse_trace()
 
 
 MAX_MODELS = 128
-#: The part of a query that says which version of an API is asked. Others may hold keys.
+#: The part of a query with the version of an API. Other parts may contain keys.
 VERSION = "api-version="
 STREAM_OPTIONS = "stream_options"
-LEAST_GIVEN = 4_096  # tokens that a request asks for if nobody says what it would get
+LEAST_GIVEN = 4_096  # tokens of the window to assume if nobody reports one
 
 
 class UpstreamModels:
-    """Clients for the gateway's own calls: one for each upstream, format and key; the one used longest ago is closed.
+    """Clients for the gateway's own calls: one per upstream, format and key; the least recently used is closed.
 
     They ask for windows, and write summaries with the client's key.
     """
 
     def __init__(self) -> None:
         self._models: OrderedDict[Endpoint, HttpModel] = OrderedDict()
+        #: Endpoints that were made before, because most requests take the same few ways.
+        self._known: dict[tuple[str, str, str, str, Way | None], tuple[Upstream, Endpoint]] = {}
         self._waited_for: Counter[HttpModel] = Counter()
         self._closing: set[asyncio.Task[None]] = set()
 
     def of(self, upstream: Upstream, client: Client, fmt: str, base: str = "", way: Way | None = None) -> HttpModel:
         """Return the model client for calls on behalf of a client; `base` and `way` if they are not the format's."""
+        place = (upstream.name, client.key, fmt, base, way)
+        known = self._known.get(place)
+        if known is not None and known[0] is upstream and known[1] in self._models:
+            self._models.move_to_end(known[1])
+            return self._models[known[1]]
         key = upstream.endpoint.key or client.key
         url = upstream.address(base if way or base else FORMATS[fmt].api.base)
         endpoint = replace(upstream.endpoint, url=url, fmt=fmt, key=key, way=way)
+        found = self.at(endpoint)
+        if len(self._known) >= MAX_MODELS:
+            self._known.clear()
+        self._known[place] = (upstream, endpoint)
+        return found
+
+    def beside(
+        self, request: ModelRequest, model: str, *, upstream: Upstream, client: Client, headers: Headers, query: str
+    ) -> HttpModel:
+        """Return the model client for calls on the path of a client's request, so that they work wherever it works."""
+        way = _way_of(request, model, upstream=upstream, client=client, headers=headers, query=query)
+        return self.of(upstream, client, request.fmt, request.address.surface.base, way)
+
+    def at(self, endpoint: Endpoint) -> HttpModel:
+        """Return the model client for an endpoint."""
         found = self._models.get(endpoint)
         if found is None:
             found = self._models[endpoint] = HttpModel(endpoint, loads=True)
@@ -289,27 +415,26 @@ class UpstreamModels:
         self._make_room()
         return found
 
-    def beside(
-        self, request: ModelRequest, model: str, *, upstream: Upstream, client: Client, headers: Headers, query: str
-    ) -> HttpModel:
-        """Return the model client for calls that go as a client's request went, and so work wherever it did."""
-        way = _way_of(request, model, upstream=upstream, client=client, headers=headers, query=query)
-        return self.of(upstream, client, request.fmt, request.address.surface.base, way)
+    def endpoint_of(self, model: Model) -> Endpoint | None:
+        """Return the endpoint of one of our model clients; None if it is not ours."""
+        return next((endpoint for endpoint, one in list(self._models.items()) if one is model), None)
 
     async def served(self, upstream: Upstream, client: Client, fmt: str, model: str) -> int | None:
-        """Return the window that the upstream itself reports; it is requested once."""
+        """Return the window that the upstream itself reports; it is requested only once."""
         model_client = self.of(upstream, client, fmt)
         self._waited_for[model_client] += 1
         try:
             return await model_client.served_window(model)
         finally:
             self._waited_for[model_client] -= 1
-            self._waited_for += Counter()  # clients that nobody waits for are forgotten
+            if not self._waited_for[model_client]:  # forget clients that nobody waits for
+                del self._waited_for[model_client]
 
     async def given(self, upstream: Upstream, client: Client, request: ModelRequest, *, raised: int = 0) -> int:
-        """Return the window for a request that may set it: what it asks for, else what it gets without asking.
+        """Return the window for a request that may set it: the one it asks for, else the one it gets without asking.
 
-        It is raised up to `raised`, and is never more than the model takes.
+        If the model's largest window is known, the window is raised to `raised` if that is larger, but never above the
+        largest.
         """
         fmt, model = request.fmt, request.model
         base = request.window or await self.served(upstream, client, fmt, model) or LEAST_GIVEN
@@ -317,7 +442,7 @@ class UpstreamModels:
         return base if largest is None else min(max(base, raised), largest)
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Release all connections."""
         models, self._models = self._models, OrderedDict()
         for model in models.values():
             await model.close()
@@ -328,7 +453,7 @@ class UpstreamModels:
         if len(self._models) <= MAX_MODELS:
             return
         for endpoint, model in list(self._models.items())[: len(self._models) - MAX_MODELS]:
-            if model not in self._waited_for:  # closed, it would leave a request without an answer
+            if model not in self._waited_for:  # closing it would leave a request without an answer
                 del self._models[endpoint]
                 self._close(model)
 
@@ -341,16 +466,16 @@ class UpstreamModels:
 def _way_of(
     request: ModelRequest, model: str, *, upstream: Upstream, client: Client, headers: Headers, query: str
 ) -> Way | None:
-    """The way of a request for a model that its upstream may call otherwise; None if it is the usual one.
+    """Return how to call a model on the path of a request; None if that is the usual way.
 
-    A cloud has a format below a path with the model's name in it, wants the key in another header, and knows a model
+    A cloud has a format below a path with the model's name in it, expects the key in another header, and knows a model
     by the name that its customer chose.
     """
     surface, api = request.address.surface, request.format.api
     if not surface.cloud:
         return None if request.model == model else Way(model=model, sent=request.model)
     named, sign = {"model"} if surface.names_model else set(), surface.sign
-    # If the path asks for the stream, or the client asked for none, no field does.
+    # If the path decides about streaming, or the client asked for no stream, the fields for it are left out.
     quiet = {api.stream, STREAM_OPTIONS} if surface.stream is not None or not request.stream else set()
     return Way(
         model=model,

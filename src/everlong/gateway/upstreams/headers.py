@@ -1,7 +1,8 @@
 """The headers that pass between a client and its upstream, in both directions.
 
-A client's headers pass unless they are about the client itself, its browser or the connection. An upstream's pass only
-if they are listed: an answer comes from our address, and what a browser or a proxy does with it is ours to say.
+A client's headers are forwarded unless they are about the client itself, its browser or the connection. An upstream's
+headers are forwarded only if they are listed: an answer comes from our address, so we decide what a browser or a proxy
+does with it.
 """
 
 import re
@@ -16,7 +17,16 @@ from everlong.gateway.surfaces import DEFAULT_FORMAT, FORMATS
 from everlong.gateway.upstreams.routing import USUAL_BASE, Upstream
 from everlong.wire import SSE, Framing, framing_of
 
-__all__ = ["Headers", "headers_for", "headers_from", "key_header_for", "safe_type", "stream_framing"]
+__all__ = [
+    "Headers",
+    "headers_for",
+    "headers_from",
+    "key_header_for",
+    "safe_type",
+    "stream_framing",
+    "wait_of",
+    "without_allowances",
+]
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
@@ -25,9 +35,9 @@ CONTROL = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 
 # --- from a client to its upstream -----------------------------------------------------------------
 
-#: Headers between two neighbours only, as HTTP says; so are those that `connection` names.
+#: Headers for one connection only, according to HTTP; those that `connection` names are too.
 HOP_BY_HOP = frozenset({b"connection", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"})
-#: Not for an upstream: ours to write, or about the client behind us and its browser.
+#: Not forwarded to an upstream: we write them ourselves, or they are about the client and its browser.
 NOT_SENT = HOP_BY_HOP | {
     b"accept-encoding",
     b"cdn-loop",
@@ -52,7 +62,7 @@ NOT_SENT = HOP_BY_HOP | {
     b"x-real-ip",
     b"x-requested-with",
 }
-#: Beside a signature; they go where it goes.
+#: Headers of a signature; they are forwarded with it.
 OF_SIGNATURES = frozenset({b"x-amz-content-sha256", b"x-amz-date", b"x-amz-security-token"})
 NOT_SENT_FAMILIES = (
     b"access-control-",
@@ -72,15 +82,13 @@ def headers_for(to: Upstream, client: Client, sent: Headers, base: str = USUAL_B
     """
     own, result = to.endpoint, CIMultiDict[str]()
     passes_key, signed = bool(client.key) and not own.key, is_signed(sent)
-    # A signature may cover what the client can read.
+    # A signature may cover `accept-encoding`.
     unwanted = (NOT_SENT - ({b"accept-encoding"} if signed and passes_key else set())) | _named_by_connection(sent)
     used: set[bytes] = set()
     for name, value in sent:
         low = name.lower()
         if not NAME.fullmatch(name) or CONTROL.search(value):
-            raise Refused(
-                "a header holds characters that are not allowed in a header", status=400, kind="invalid_header"
-            )
+            raise Refused("a header contains characters that are not allowed", status=400, kind="invalid_header")
         if low in KEY_HEADERS:
             used.add(low)
             if not passes_key:
@@ -98,7 +106,7 @@ def headers_for(to: Upstream, client: Client, sent: Headers, base: str = USUAL_B
 
 
 def key_header_for(to: Upstream, client: Client, sent: Headers, base: str = USUAL_BASE) -> str:
-    """Return the header of the key in the gateway's own calls: the one in which a client's request has it there."""
+    """Return the header of the key for our own calls: the one that a client's request has there."""
     used = {name.lower() for name, _ in sent} & KEY_HEADERS
     if to.endpoint.key or not client.key or not used:
         return _credential_header(to, used, base)
@@ -106,7 +114,7 @@ def key_header_for(to: Upstream, client: Client, sent: Headers, base: str = USUA
 
 
 def _credential_header(to: Upstream, used: set[bytes], base: str) -> str:
-    """The header of the upstream's key: the format's; for a provider we do not know, the one the client used."""
+    """The header of the upstream's key: the format's; for an unknown provider, the one that the client used."""
     spoken = next((each for each in FORMATS.values() if base != USUAL_BASE and base in each.api.bases), None)
     usual = spoken or FORMATS.get(to.endpoint.fmt, DEFAULT_FORMAT)
     read = to.key_headers or (usual.api.key_header,)
@@ -129,7 +137,7 @@ def _header_text(value: bytes) -> str:
 
 # --- from an upstream to its client ----------------------------------------------------------------
 
-#: What programs read of an answer: when to try again, how it is called at the provider, which part of a file it is.
+#: Headers of an answer that programs read: when to retry, the provider's request id, the part of a file.
 FORWARDED = frozenset(
     {
         b"accept-ranges",
@@ -160,11 +168,12 @@ FORWARDED_FAMILIES = (
     b"x-ms-",
     b"x-ratelimit-",
 )
+ALLOWANCES = (b"anthropic-ratelimit-", b"ratelimit", b"x-ratelimit-")
 TYPE, DISPOSITION = b"content-type", b"content-disposition"
-LONGEST_VALUE = 4 * 1024  # bytes of a value that is forwarded
-MOST_FORWARDED = 64  # headers of an answer that are forwarded
+LONGEST_VALUE = 4 * 1024  # bytes of a forwarded value
+MOST_FORWARDED = 64  # headers of one answer
 
-#: A type with its parameters, as they should be written.
+#: A well-formed content type with its parameters.
 WHOLE_TYPE = re.compile(
     rb"([a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+)((?:[ \t]*;[ \t]*[a-z0-9_-]+=(?:[a-z0-9_.+:-]+|\"[a-z0-9 _.+:-]*\"))*)",
     re.IGNORECASE,
@@ -197,7 +206,7 @@ SAFE_TYPES = frozenset(
 
 
 def headers_from(raw: Headers) -> list[tuple[bytes, bytes]]:
-    """Return the headers of an answer for the client: those that are listed, and always a type that is safe."""
+    """Return the headers of an answer for the client: those that are listed, and always a safe content type."""
     unwanted = _named_by_connection(raw)
     types = [value for name, value in raw if name.lower() == TYPE]
     headers = [(TYPE, safe_type(types[0] if types else b""))]
@@ -209,10 +218,15 @@ def headers_from(raw: Headers) -> list[tuple[bytes, bytes]]:
     return headers
 
 
+def without_allowances(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Return the headers of an answer without those about what is left of limits."""
+    return [(name, value) for name, value in headers if not name.startswith(ALLOWANCES)]
+
+
 def safe_type(value: bytes) -> bytes:
     """Return a content type that no browser runs. Example: b"text/html" -> b"text/plain; charset=utf-8"
 
-    A document becomes plain text, and everything else that is not known to be harmless mere bytes.
+    A document becomes plain text; any other type that is not known to be harmless becomes plain bytes.
     """
     found = WHOLE_TYPE.fullmatch(value.strip(b" \t"))
     kind = (found[1] if found else value.partition(b";")[0].strip(b" \t")).lower()
@@ -228,9 +242,18 @@ def safe_type(value: bytes) -> bytes:
 
 
 def stream_framing(raw: Headers, expected: Framing = SSE) -> Framing | None:
-    """Return how the stream is written that an answer says it is; None if it says that it is none."""
+    """Return the framing of a streamed answer, by its headers; None if it is not a stream."""
     types = [value for name, value in raw if name.lower() == TYPE]
     return framing_of(types[0], expected) if types else None
+
+
+def wait_of(raw: Headers) -> float | None:
+    """Return the seconds that an answer asks to wait; None if it does not say. A date is not read."""
+    for header, unit in ((b"retry-after-ms", 0.001), (b"retry-after", 1.0)):
+        value = next((value for name, value in raw if name.lower() == header), b"").strip()
+        if re.fullmatch(rb"[0-9]{1,9}(?:\.[0-9]{1,9})?", value):
+            return float(value) * unit
+    return None
 
 
 def _reads_well(parameters: bytes) -> bool:
@@ -239,7 +262,7 @@ def _reads_well(parameters: bytes) -> bool:
 
 
 def _is_saved(disposition: bytes) -> bool:
-    """Whether a browser is told to save the answer, not to show it."""
+    """Return whether the headers tell a browser to save the answer instead of showing it."""
     return disposition.strip().lower().startswith(b"attachment")
 
 

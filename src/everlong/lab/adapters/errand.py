@@ -1,8 +1,8 @@
-"""The errand: files to read that come to three times the window, and at its end questions about its beginning.
+"""The errand: files of three times the window to read, and at the end questions about the beginning.
 
-Some facts and rules are in the first words of the user, some in the first files. When they are asked for, the scripted
-model looks whether they stand in its request; for what does not it uses the recall tool, if it is offered one. Asked
-for a summary, it is an ideal author: it repeats every fact that it is shown.
+Some facts and rules are in the user's first message, some in the first files. When they are asked for, the scripted
+model checks whether they are in its request; for missing ones it uses the recall tool, if there is one. Asked for a
+summary, it is an ideal author: it repeats every fact that it sees.
 """
 
 import json
@@ -26,26 +26,26 @@ from everlong.llm import Answer, ReceivedRequest
 
 __all__ = ["RECALL", "Errand", "ErrandClerk", "Fact", "said_in"]
 
-#: The name of the recall tool, as adapters offer it.
+#: The name of the recall tool in adapters.
 RECALL = "recall"
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A sentence that has to be known at the end, the word by which it is recognised, and how it is asked for."""
+    """A sentence that must be known at the end, the word by which it is recognised, and how it is asked for."""
 
     sentence: str
     word: str
     question: str
 
 
-#: In the user's first words.
-TOLD = (
+#: Facts in the user's first message.
+USER_FACTS = (
     Fact("The berth of the Marigold is K-47.", "K-47", "the berth of the Marigold"),
     Fact("Never enter a ship under the seal XR-9120.", "XR-9120", "the seal under which no ship may be entered"),
     Fact("Dates are written in the manner of Ostrava-3.", "Ostrava-3", "the manner in which dates are written"),
 )
-#: In the middle of the first two files.
+#: Facts in the middle of the first two files.
 READ = (
     Fact("The harbour master of that night was Ilse Vandermolen.", "Vandermolen", "the harbour master of that night"),
     Fact("The strongbox opens with the number 77-413-20.", "77-413-20", "the number that opens the strongbox"),
@@ -55,9 +55,9 @@ SUMMARY = "A clerk reads the records of the harbour office, file by file, task b
 
 @dataclass(frozen=True, slots=True)
 class Errand:
-    """Tasks of so many files each, then the questions: as a last prompt, or in the same one if `single`.
+    """Tasks with this many files each, then the questions: as a last prompt, or in the same one if `single`.
 
-    The model has `together` files read at once, where its client can.
+    The model reads `together` files at once, if its client can.
     """
 
     tasks: Tasks = field(default_factory=lambda: Tasks(count=6, files=9, lines=50))
@@ -70,23 +70,23 @@ class Errand:
         return self.tasks.count + (not self.single)
 
     @property
-    def told(self) -> tuple[Fact, ...]:
+    def user_facts(self) -> tuple[Fact, ...]:
         """What the user says at the beginning."""
-        return TOLD
+        return USER_FACTS
 
     @property
     def facts(self) -> tuple[Fact, ...]:
         """Everything that is asked for at the end."""
-        return (*TOLD, *READ)
+        return (*USER_FACTS, *READ)
 
     def prompts(self) -> list[str]:
         """Return everything that the user says."""
-        rules = " ".join(fact.sentence for fact in TOLD)
+        rules = " ".join(fact.sentence for fact in USER_FACTS)
         first, *others = map(self.request, range(1, self.count + 1))
         return [f"{first} Keep in mind for all tasks: {rules}", *others]
 
     def request(self, task: int) -> str:
-        """Return what the user wants in a task, without what is to be kept in mind."""
+        """Return what the user asks for in a task, without the facts to remember."""
         asked = f"say from memory, without reading a file again: {'; '.join(fact.question for fact in self.facts)}."
         if task > self.tasks.count:
             return f"Task {task}: {asked}"
@@ -114,13 +114,16 @@ class Errand:
 
 @dataclass(slots=True)
 class ErrandClerk:
-    """The scripted model. `missing` names results that were not there when it had to go on; `kept` are the facts that
-    stood in the last request, None if it never came to that; `asked_for` those that it had to recall."""
+    """The scripted model.
+
+    `missing` names results that were absent when it had to continue. `kept` are the facts in the last request, None if
+    the run did not get that far; `asked_for` are those that it had to recall.
+    """
 
     errand: Errand
     folder: Path
     made: Counter[int] = field(default_factory=Counter)
-    #: The files that were asked for last, by their first lines.
+    #: The files that were requested last, by their first lines.
     waiting: tuple[tuple[str, str], ...] = ()
     missing: list[str] = field(default_factory=list)
     kept: tuple[Fact, ...] | None = None
@@ -156,7 +159,7 @@ class ErrandClerk:
         return way.end(self.errand.done(task))
 
     def _read(self, task: int, files: Iterable[int], way: Way) -> Answer:
-        """Return the calls for some files at once; one file where they are read by code."""
+        """Return the calls for several files at once; only one file if code reads them."""
         tasks, numbers = self.errand.tasks, list(files)
         answers = [way.read(self.folder / tasks.name(task, at)) for at in numbers]
         if not all(answer.calls for answer in answers):
@@ -171,7 +174,7 @@ class ErrandClerk:
 
 
 def said_in(messages: Iterable[Message]) -> str:
-    """Return all text of messages, that of results too."""
+    """Return all text of messages, including results."""
     texts: list[str] = []
     for message in messages:
         texts.append(message.text)

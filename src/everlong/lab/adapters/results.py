@@ -1,4 +1,4 @@
-"""The results of runs as Markdown: a table of all frameworks, and on the page of each its own rows."""
+"""The results of runs as Markdown: a table of all frameworks, and each framework's rows on its own page."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ def adapter_table(verdicts: Sequence[AdapterVerdict]) -> Table:
 def write_adapter_runs(folder: Path, verdicts: Iterable[AdapterVerdict], day: str) -> None:
     """Write the runs of a day into the pages of a folder: README.md and one page for each framework.
 
-    Raises EverlongError if a page is missing, or the marks on it.
+    Raises EverlongError if a page or its marks are missing.
     """
     ADAPTER_PAGES.write(folder, [_run(verdict) for verdict in verdicts], day)
 

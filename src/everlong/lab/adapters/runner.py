@@ -1,6 +1,6 @@
-"""The runner: one framework in one mode, with or without our adapter, straight against the scripted provider.
+"""The runner: one framework in one mode, with or without our adapter, directly against the scripted provider.
 
-Owns the folder that a framework works in and the store of our adapter, in which compactions are counted afterwards.
+Owns the framework's working folder and our adapter's store, in which compactions are counted afterwards.
 """
 
 import json
@@ -28,9 +28,9 @@ DRIVER_MODULES = "everlong.lab.adapters.drivers"
 
 @dataclass(frozen=True, slots=True)
 class AdapterRunner:
-    """Runs frameworks. `here` runs them with this interpreter; `errand` and `window` take the place of the row's own.
+    """Runs frameworks. `here` runs them with this interpreter; `errand` and `window` replace the row's own.
 
-    `records`, if it is a folder, gets every request for a closer look.
+    `records`, if it is a folder, gets every request for inspection.
     """
 
     environments: Environments
@@ -55,7 +55,7 @@ class AdapterRunner:
         for mode, how in row.runs():
             try:
                 yield self.run(row, mode, how)
-            except EverlongError as error:  # a failing run must not cost the others
+            except EverlongError as error:  # a failing run must not affect the others
                 yield AdapterVerdict(framework=row.name, mode=mode, how=how, faults=(str(error),))
 
     def run(self, row: AdapterRow, mode: str, how: str) -> AdapterVerdict:
@@ -93,7 +93,7 @@ class AdapterRunner:
 
     @contextmanager
     def _serve(self, row: AdapterRow, how: str, upstream: str, store: str) -> Iterator[str]:
-        """Start `everlong serve` where the adapter asks one; yield its address."""
+        """Start `everlong serve` if the adapter needs it; yield its address."""
         if not row.served or how not in OURS:
             yield ""
             return
@@ -108,13 +108,13 @@ class AdapterRunner:
             {"tokens": one.tokens, "cached": one.cached, "fmt": one.fmt, "body": json.loads(one.body)}
             for one in run.requests
         ]
-        told = {"error": run.error, "answers": list(run.answers), "compactions": run.compactions, "requests": sent}
+        record = {"error": run.error, "answers": list(run.answers), "compactions": run.compactions, "requests": sent}
         name = f"{run.framework}-{run.mode.replace(' ', '-')}-{run.how}.json"
-        (self.records / name).write_text(json.dumps(told, ensure_ascii=False, indent=1), encoding="utf-8")
+        (self.records / name).write_text(json.dumps(record, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
 def _compactions(reported: int | None, store: str) -> int:
-    """Return what the driver reported; else the points in the store, those that branches share once."""
+    """Return what the driver reported; else the number of points in the store, counting shared ones once."""
     if reported is not None:
         return reported
     with open_store(store) as threads:

@@ -1,6 +1,7 @@
-"""The table of frameworks: where each comes from, the driver that runs it, its modes and the window of its model.
+"""The table of frameworks: the source of each, the driver that runs it, its modes and the window of its model.
 
-Rows only. A framework is run with our adapter in every mode; with its own compaction and with nothing in the first one.
+Rows only. A framework runs with our adapter in every mode, and with its own compaction and with nothing in the first
+one.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from everlong.lab.environments import CORE, Environment, NpmPackages
 
 __all__ = ["ADAPTERS", "HOWS", "AdapterRow", "with_everlong"]
 
-#: How a framework is run: with our adapter; with our adapter that is not told the window, so that it recovers from a
+#: How a framework is run: with our adapter; with our adapter but without the window, so that it has to recover from a
 #: refusal; with the framework's own compaction; with none.
 HOWS = ("everlong", "untold", "own", "nothing")
 #: Three times the window of programs with long system texts.
@@ -24,7 +25,7 @@ TYPESCRIPT = "typescript@5.9.3"  # builds our npm package
 class AdapterRow:
     """One framework. `driver` is a module of `drivers`, or a file there that node runs.
 
-    `modes` are a dialect (chat, responses, messages, contents), and "stream" where answers are streamed.
+    `modes` are a dialect (chat, responses, messages, contents), with "stream" if answers are streamed.
     """
 
     name: str
@@ -33,31 +34,31 @@ class AdapterRow:
     home: Environment | NpmPackages
     modes: tuple[str, ...]
     model: str = "scripted"
-    #: Another model for a dialect, where the framework wants a name that it knows.
+    #: Another model for a dialect, if the framework needs a name that it knows.
     models: Mapping[str, str] = field(default_factory=dict)
-    #: Tokens that the model takes, the reply included.
+    #: The model's window in tokens, including the reply.
     window: int = 16_000
     errand: Errand = field(default_factory=Errand)
-    #: What the framework itself has for this; "" if it has nothing.
+    #: The framework's own compaction; "" if it has none.
     own: str = ""
     #: Whether the framework lets an adapter recover from a refusal.
     recovers: bool = True
-    #: Whether the adapter asks an `everlong serve`, which is then started.
+    #: Whether the adapter needs `everlong serve`, which is then started.
     served: bool = False
 
     def model_in(self, mode: str) -> str:
-        """Return the model that is asked for in a mode."""
+        """Return the model for a mode."""
         return self.models.get(mode.partition(" ")[0], self.model)
 
     def runs(self) -> list[tuple[str, str]]:
-        """Return every mode and how it is run in it."""
+        """Return every mode with the way to run it."""
         wanted = {"everlong": True, "untold": self.recovers, "own": bool(self.own), "nothing": True}
         first = [(self.modes[0], how) for how in HOWS if wanted[how]]
         return [*first, *((mode, "everlong") for mode in self.modes[1:])]
 
 
 def with_everlong(name: str, *packages: str) -> Environment:
-    """Return an environment with a framework and what everlong itself needs. Example: "openai-agents>=0.24,<1" """
+    """Return an environment with a framework and everlong's own requirements. Example: "openai-agents>=0.24,<1" """
     return Environment(f"adapter-{name}", (*packages, *CORE.requires))
 
 
@@ -129,7 +130,7 @@ ADAPTERS: dict[str, AdapterRow] = {
                 "llama-index-llms-openai>=0.8",
                 "llama-index-llms-openai-like>=0.8",
                 "llama-index-llms-anthropic",
-                "anthropic<1",  # it cannot read the answers of newer ones
+                "anthropic<1",  # it cannot read the answers of newer versions
             ),
             modes=("chat", "chat stream", "responses", "messages", "messages stream"),
             models=CLAUDE,
@@ -151,14 +152,14 @@ ADAPTERS: dict[str, AdapterRow] = {
             model="gpt-4o",
             models=CLAUDE,
             own="respect_context_window",
-            # Each task of a crew is a conversation of its own.
+            # Each task of a crew is a separate conversation.
             errand=Errand(Tasks(count=1, files=54, lines=50), single=True),
         ),
         AdapterRow(
             name="autogen",
             title="AutoGen",
             driver="autogen",
-            # Newer versions of anthropic do not take what it sends.
+            # Newer versions of anthropic do not accept what it sends.
             home=with_everlong(
                 "autogen", "autogen-agentchat>=0.7", "autogen-ext[anthropic,openai]>=0.7", "anthropic<1"
             ),

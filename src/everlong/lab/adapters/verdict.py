@@ -1,7 +1,7 @@
-"""The verdict on a run of a framework, from its report, the requests that the provider got, and our store. Pure.
+"""The verdict on a run of a framework, from its report, the requests at the provider, and our store. Pure.
 
-Every fault is one line of text; a run without faults is good. Compactions are counted by what our adapter reports, and
-prefix breaks by what was sent: they have to be the same, and as far apart as law 6 wants.
+Every fault is one line of text; a run without faults is good. Compactions are counted by our adapter's reports, and
+prefix breaks by what was sent: the two must agree, and compactions must be as far apart as law 6 demands.
 """
 
 import json
@@ -18,14 +18,14 @@ from everlong.wire import format_named, problems
 
 __all__ = ["AdapterRun", "AdapterVerdict", "judge_adapter"]
 
-MOST_REPORTED = 3  # faults of one kind; the rest would say the same
-#: How runs with our adapter are named.
+MOST_REPORTED = 3  # faults of one kind; more would say the same
+#: The ways to run that use our adapter.
 OURS = ("everlong", "untold")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdapterRun:
-    """What a run left behind. `compactions` is None where nobody reports them."""
+    """The records of a run. `compactions` is None if nobody reports them."""
 
     framework: str
     mode: str
@@ -44,8 +44,8 @@ class AdapterVerdict:
 
     `steps` are the requests of the conversation, `others` those for summaries and the like; `refused` were too large.
     `largest` is the largest request that was answered. `kept` of `facts` from the beginning were there at the end, some
-    of them `recalled`; None if it never came to that. `sent` are all tokens that were answered, of which `cached` had
-    been sent before as the beginning of another request.
+    of them `recalled`; None if the run did not get that far. `sent` are the tokens of all answered requests, of which
+    `cached` had been sent before as the beginning of another request.
     """
 
     framework: str
@@ -71,12 +71,12 @@ class AdapterVerdict:
 
     @property
     def ours(self) -> bool:
-        """Return whether it was run with our adapter: what others do is shown, not judged."""
+        """Return whether our adapter was used: the others are shown, not judged."""
         return self.how in OURS
 
     @property
     def ok(self) -> bool:
-        """Return whether it ran and nothing went wrong."""
+        """Return whether the framework ran and nothing went wrong."""
         return not self.faults and not self.left_out
 
 
@@ -122,19 +122,19 @@ def judge_adapter(run: AdapterRun, errand: Errand, clerk: ErrandClerk) -> Adapte
 
 
 def _gone(run: AdapterRun, errand: Errand, clerk: ErrandClerk) -> Iterator[str]:
-    """Yield how many facts are gone. Where our adapter cannot offer a tool, those that a tool once gave may be.
+    """Yield how many facts are lost. If our adapter cannot offer a tool, facts from tool results may be lost.
 
-    They are behind references then, and a framework without our tool has no way to follow these.
+    They are then behind references, which a framework without our tool cannot follow.
     """
     offered = any(RECALL in tool_names(request.tools) for request in run.requests)
-    wanted = errand.told if run.how in OURS and not offered else errand.facts
+    wanted = errand.user_facts if run.how in OURS and not offered else errand.facts
     gone = () if clerk.kept is None else [fact for fact in wanted if fact not in clerk.kept]
     if gone:
         yield f"{len(gone)} of {len(errand.facts)} facts from the beginning are gone"
 
 
 def is_step(request: ReceivedRequest) -> bool:
-    """Return whether a request is of the conversation; the others are for summaries, titles and the like."""
+    """Return whether a request belongs to the conversation; the others are for summaries, titles and the like."""
     wanted = summary_wanted(request.messages)
     return way_of(request) is not None and newest_task(request.messages) is not None and not wanted
 
@@ -152,7 +152,7 @@ def _law_faults(
     sizes = Sizes(run.window)
     for (_, last), (before, now) in pairwise(broken):
         if any(before.number < number < now.number for number in refused):
-            continue  # a window that was just learned is exempt
+            continue  # a window that was just learned is an exception
         new = before.tokens - last.tokens + _news(now, sizes)
         least = int(NEW_SHARE * _movable(now, sizes))
         if new < COUNTED * least:

@@ -1,8 +1,8 @@
-"""Claude Code as people use it: long sessions of constant words, and one session each of what else it can do.
+"""Claude Code as people use it: long sessions with constant texts, and one session for each other feature.
 
-Rows and the scripted model of them. The user says "continue" after the first prompt, and hooks add the same text to
-every prompt. In each turn the model has files read in the way that the session is about: one after the other, several
-at once, by a sub-agent, as pictures. `drivers.programs.claude_sessions` starts the program for each turn.
+This module has the rows and their scripted model. The user says "continue" after the first prompt, and hooks add the
+same text to every prompt. In each turn the model has files read in the way that the session tests: one after the other,
+several at once, by a sub-agent, as pictures. `drivers.programs.claude_sessions` starts the program for each turn.
 """
 
 import json
@@ -21,7 +21,7 @@ from everlong.llm import Answer, ReceivedRequest
 __all__ = ["LONG_SESSIONS", "SESSIONS", "Director", "Turns"]
 
 ERRAND = re.compile(r"\bErrand (\d+):")
-#: The tool that starts a sub-agent, by the names it has had.
+#: The names that the tool for starting a sub-agent has had.
 AGENT_TOOLS = ("Agent", "Task")
 SIDE = 640  # pixels of a picture
 
@@ -30,7 +30,8 @@ SIDE = 640  # pixels of a picture
 class Turns:
     """The work of a session: turns, the files of each, and the lines of a file, about 20 tokens each.
 
-    `at_once` has the files of a turn read by one answer, `agents` by a sub-agent, and `pictures` are read beside them.
+    With `at_once` one answer reads all files of a turn, with `agents` a sub-agent does; `pictures` are read in
+    addition.
     """
 
     count: int = 40
@@ -88,13 +89,13 @@ def picture(number: int) -> bytes:
 
 @dataclass(slots=True)
 class Director:
-    """The script: in each turn its files, then the closing words. `missing` names what the model did not get."""
+    """The script: each turn's files, then the closing words. `missing` names what the model did not get."""
 
     turns: Turns
     folder: Path
     turn: int = 1
     read: int = 0
-    #: Whether the sub-agent of this turn was sent, and what each has read.
+    #: Whether the sub-agent of this turn was started, and what each has read.
     sent: bool = False
     errands: dict[int, int] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
@@ -144,7 +145,7 @@ class Director:
         return _call("Read", {"file_path": str(self.folder / self.turns.name(turn, at + 1))})
 
     def _note_missing(self, messages: Sequence[Message], turn: int, at: int) -> None:
-        """Note a file that was just read and is not there."""
+        """Record a file that was just read but is not in the request."""
         name, opening = self.turns.name(turn, at), self.turns.opening(turn, at)
         parts = [part for message in messages for result in message.results for part in result.content]
         parts += [part for message in messages[-2:] for part in message.parts if isinstance(part, Image)]
@@ -162,7 +163,7 @@ def _call(tool: str, arguments: dict[str, str]) -> Answer:
 
 
 def _errand(messages: Sequence[Message]) -> int:
-    """Return the number of the errand that a sub-agent was sent on; 0 for the main conversation."""
+    """Return the number of a sub-agent's errand; 0 for the main conversation."""
     first = next((message.text for message in messages if message.role is Role.USER), "")
     found = ERRAND.search(first)
     return int(found[1]) if found else 0
@@ -175,7 +176,7 @@ def _session(name: str, work: Turns, *windows: int, model: str = "claude-sonnet-
 
 
 SHORT = Turns(count=12, files=3, lines=100)
-#: What is run unless the long ones are wanted. Answers may have 32 000 tokens, as the program asks by itself.
+#: The sessions that run by default. Answers may have 32 000 tokens, which the program requests by itself.
 SESSIONS: dict[str, ClientRow] = {
     name: _session(name, work, window)
     for name, work, window in (
@@ -189,7 +190,7 @@ SESSIONS: dict[str, ClientRow] = {
         ("compact", replace(SHORT, count=20, lines=150), 64_000),
     )
 }
-#: Those for which more has to be read: 40 turns past windows of 100 000 and more.
+#: Longer sessions: 40 turns, beyond windows of 100 000 tokens and more.
 LONG_SESSIONS: dict[str, ClientRow] = {
     "constant-100k": _session("constant", Turns(lines=200), 100_000),
     "constant-200k": _session("constant", Turns(files=3, lines=260), 200_000),

@@ -1,7 +1,7 @@
-"""A file that stays in the chat and is edited again and again, as aider works: the tasks and the scripted model of it.
+"""A file that stays in the chat and is edited again and again, as in aider: the tasks and their scripted model.
 
-Each task pastes a record and wants it entered in the file; the model answers with a SEARCH/REPLACE block. The client
-sends the file in its newest form with every request, and the script notes each request in which it is not.
+Each task pastes a record that should be entered in the file; the model answers with a SEARCH/REPLACE block. The client
+sends the file in its newest form with every request, and the script records each request without it.
 """
 
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ BLOCK = """{said}
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """The tasks: their number, the lines of the file at first, and the lines that a user pastes; 20 tokens each."""
+    """The tasks: their number, the lines of the file at first, and the lines that a user pastes; 20 tokens per line."""
 
     count: int = 36
     lines: int = 150
@@ -64,7 +64,7 @@ class Edits:
 
 @dataclass(slots=True)
 class Editor:
-    """The script: an edit for each task. `missing` names the requests without the file as it was then."""
+    """The script: an edit for each task. `missing` names the requests without the current file."""
 
     edits: Edits
     folder: Path

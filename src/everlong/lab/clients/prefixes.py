@@ -2,8 +2,8 @@
 
 A request of the client continues the earlier one with which it shares the longest beginning. Clients append; some also
 replace their last messages in each request (a reminder, the files of the chat). What reached the model for the earlier
-request, without the messages at its end that the client replaced, must then begin what reaches the model now, unless a
-compaction was made in between. Law 6 says how far apart compactions are.
+request, without the messages at its end that the client replaced, must then be the beginning of what reaches the model
+now, unless there was a compaction in between. Law 6 says how far apart compactions are.
 """
 
 import json
@@ -33,42 +33,42 @@ __all__ = [
 
 REFUSED_FROM = 400  # HTTP status
 NEW_SHARE = 0.4  # of the movable part, between two compactions: law 6
-COUNTED = 0.9  # of the same text one counter may find so much less than another
-#: How the gateway tells of compactions, and of windows that it has just learned.
+COUNTED = 0.9  # one counter may find this share of what another finds in the same text
+#: The headers with which the gateway reports compactions, and windows that it has just learned.
 COMPACTIONS, BEHIND, RECOVERED = "x-everlong-compactions", "x-everlong-compactions-behind", "x-everlong-recovered"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair:
-    """A request of the client that was answered, and the request that was answered at the model for it.
+    """An answered request of the client, and the request at the model that was answered for it.
 
-    `asked` and `sent` are their items as texts, the first one for everything that comes before messages. `tokens` are
-    those of the client's prompt; `movable` what of the window a compaction can move.
+    `asked` and `sent` are their items as texts; the first item is everything before the messages. `tokens` are those of
+    the client's prompt; `movable` is the part of the window that a compaction can move.
     """
 
     number: int
     asked: tuple[str, ...]
     sent: tuple[str, ...]
-    #: How many items at the beginning no conversation differs in: tools and system text.
+    #: How many leading items are the same in all conversations: tools and system text.
     head: int = 1
     tokens: int = 0
     movable: int = 0
     compactions: int = 0
-    #: Whether the gateway did not tell: the head of the answer was sent while the request was still prepared.
-    untold: bool = False
-    #: Whether one of them was made behind the answer to the request before.
+    #: Whether the gateway did not report compactions: the head of the answer was sent during the preparation.
+    unreported: bool = False
+    #: Whether one of them was made after the answer to the previous request.
     behind: bool = False
-    #: Whether a window was learned while it was answered: such a compaction is exempt.
+    #: Whether a window was learned meanwhile: such a compaction is an exception.
     learned: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continued:
-    """A pair with the one that it continues; None if it begins a conversation. `broke` if the prefix did not stay.
+    """A pair with the one that it continues; None if it begins a conversation. `broke` says that the prefix changed.
 
-    `new` is by how much the client's prompt grew between the last compaction of the conversation and now; None if there
-    was none, or if the client changed what it covered. One that was made behind an answer came somewhere between two
-    requests, before or after the later one arrived: `new` is then the most that it can be.
+    `new` is how much the client's prompt has grown since the last compaction of the conversation; None if there was
+    none, or if the client changed what it covered. A compaction after an answer was made somewhere between two
+    requests, so `new` is then an upper bound.
     """
 
     pair: Pair
@@ -80,7 +80,7 @@ class Continued:
 def continued(pairs: Sequence[Pair]) -> list[Continued]:
     """Return the pairs, each with what it continues."""
     found: list[Continued] = []
-    compacted: dict[int, Continued] = {}  # the pair of the last compaction, by the number of a pair of the conversation
+    compacted: dict[int, Continued] = {}  # the pair of the last compaction, by a pair's number
     for at, pair in enumerate(pairs):
         before = _before(pair, pairs[:at])
         last = None if before is None else compacted.get(before.number)
@@ -99,7 +99,7 @@ def law_faults(requests: Iterable[Continued]) -> Iterator[str]:
     """Yield what law 6 forbids: a prefix that breaks without a compaction, and compactions that follow too soon."""
     for one in requests:
         pair = one.pair
-        if one.broke and one.before is not None and not pair.compactions and not pair.untold:
+        if one.broke and one.before is not None and not pair.compactions and not pair.unreported:
             yield f"request {pair.number} begins otherwise than request {one.before.number}, without a compaction"
         least = int(NEW_SHARE * pair.movable)
         if pair.compactions and not pair.learned and one.new is not None and one.new < COUNTED * least:
@@ -109,7 +109,7 @@ def law_faults(requests: Iterable[Continued]) -> Iterator[str]:
 def _before(pair: Pair, earlier: Sequence[Pair]) -> Pair | None:
     """Return the pair that this one continues; None if it shares no message with any.
 
-    A client that has left out most of a conversation, as after a compaction of its own, begins another one.
+    A client that leaves out most of a conversation, as after its own compaction, begins another one.
     """
     shared = {other.number: _shared(pair.asked, other.asked) for other in earlier}
     alike = [
@@ -119,7 +119,7 @@ def _before(pair: Pair, earlier: Sequence[Pair]) -> Pair | None:
 
 
 def _standing(before: Pair, pair: Pair) -> Sequence[str]:
-    """Return what was sent before without the items at its end that the client has replaced since."""
+    """Return what was sent before, without the items at its end that the client has replaced since."""
     replaced = before.asked[_shared(pair.asked, before.asked) :]
     end = len(before.sent)
     while end and len(before.sent) - end < len(replaced) and before.sent[end - 1] in replaced:
@@ -128,23 +128,23 @@ def _standing(before: Pair, pair: Pair) -> Sequence[str]:
 
 
 def _compacted_at(one: Continued) -> int:
-    """Return the client's prompt when the compaction was made, at the earliest."""
+    """Return the size of the client's prompt when the compaction was made, at the earliest."""
     return one.before.tokens if one.pair.behind and one.before is not None else one.pair.tokens
 
 
 def _rewritten(compacted: Continued, pair: Pair) -> bool:
-    """Whether the client has changed since what a compaction covered, so that another one had to be made.
+    """Whether the client has since changed what a compaction covered, so that another one was necessary.
 
-    What it replaces with every request does not count: that is known.
+    What it replaces with every request does not count, because that is expected.
     """
     asked, before = compacted.pair.asked, compacted.before
-    whole = _shared(asked[::-1], compacted.pair.sent[::-1])  # items at the end that are sent as they came
+    whole = _shared(asked[::-1], compacted.pair.sent[::-1])  # items at the end that are sent unchanged
     replaced = 0 if before is None else len(before.asked) - _shared(asked, before.asked)
     return _shared(asked, pair.asked) < len(asked) - max(whole, replaced)
 
 
 def _shared(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many items are the same from the start."""
+    """Return how many leading items are the same."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
 
@@ -164,13 +164,13 @@ def format_of(exchange: Exchange) -> Format | None:
 
 
 def _asks(path: str, api: Api) -> bool:
-    """Whether it is a path at which a model of that API is asked; some name the model."""
+    """Whether it is a path of a model in that API; some paths name the model."""
     ends = [each.partition("{model}")[2] or each for each in (api.path, api.stream_path) if each]
     return path.endswith(tuple(ends))
 
 
 def pairs_of(exchanges: Sequence[Exchange], requests: Iterable[ReceivedRequest], window: int) -> list[Pair]:
-    """Return the requests of the client that were answered, each with the last one at the model that it became."""
+    """Return the answered requests of the client, each with the last request at the model that it caused."""
     became = {request.headers.get(MARK, ""): request for request in requests}
     sizes = Sizes(window)
     pairs = []
@@ -183,7 +183,7 @@ def pairs_of(exchanges: Sequence[Exchange], requests: Iterable[ReceivedRequest],
 
 def _pair(number: int, spoken: Format, exchange: Exchange, request: ReceivedRequest, sizes: "Sizes") -> Pair:
     body: JsonObject = json.loads(exchange.body)
-    told = {name.lower(): value for name, value in exchange.answer_headers.items()}
+    headers = {name.lower(): value for name, value in exchange.answer_headers.items()}
     document = spoken.read_body(body)
     asked = items_of(spoken, body)
     return Pair(
@@ -193,10 +193,10 @@ def _pair(number: int, spoken: Format, exchange: Exchange, request: ReceivedRequ
         head=1 + len(asked[1:]) - len(_after_system(asked[1:])),
         tokens=sizes.prompt(document),
         movable=sizes.movable(document, spoken.api.length(body), spoken.api.thinking_length(body)),
-        compactions=int(told.get(COMPACTIONS, 0)),
-        untold=COMPACTIONS not in told,
-        behind=told.get(BEHIND, "0") != "0",
-        learned=told.get(RECOVERED, "0") != "0",
+        compactions=int(headers.get(COMPACTIONS, 0)),
+        unreported=COMPACTIONS not in headers,
+        behind=headers.get(BEHIND, "0") != "0",
+        learned=headers.get(RECOVERED, "0") != "0",
     )
 
 
@@ -209,7 +209,7 @@ def items_of(spoken: Format, body: JsonObject) -> tuple[str, ...]:
 
 
 def _canonical(item: Json) -> Json:
-    """Return a message whose lone text is a string, because clients write it either way."""
+    """Return a message whose single text is a string, because clients write it either way."""
     content = item.get("content") if isinstance(item, dict) else None
     if not isinstance(item, dict) or not isinstance(content, list) or len(content) != 1:
         return item
@@ -219,7 +219,7 @@ def _canonical(item: Json) -> Json:
 
 
 def _after_system(items: Sequence[str]) -> Sequence[str]:
-    """Return the items from the first on that is no system text."""
+    """Return the items from the first one on that is not system text."""
     roles = (json.loads(item) for item in items)
     first = (
         at
@@ -235,7 +235,7 @@ def _text(value: Json) -> str:
 
 @dataclass(slots=True)
 class Sizes:
-    """Counts as the scripted model does, each message once."""
+    """Counts like the scripted model, each message once."""
 
     window: int
     counter: Counter = field(default_factory=lambda: Counter("gpt-4o"))
@@ -246,9 +246,9 @@ class Sizes:
         return sum(map(self._message, document.messages)) + self.counter.tools(document.tools)
 
     def movable(self, document: Document, asked: int | None, thinking: int = 0) -> int:
-        """Return what a compaction can move; an answer of `asked` tokens is reserved before it.
+        """Return what a compaction can move; an answer of `asked` tokens is reserved first.
 
-        Of that the tokens for thinking cannot give way.
+        The part of it for thinking cannot be reduced.
         """
         stays = (at for at, why in protected(document.messages).items() if why is not Protection.UNREAD)
         fixed = sum(self._message(document.messages[at]) for at in stays)

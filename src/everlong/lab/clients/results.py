@@ -1,4 +1,4 @@
-"""The results of runs as Markdown: a table of all clients, and on the page of each client its own rows."""
+"""The results of runs as Markdown: a table of all clients, and each client's rows on its own page."""
 
 from collections.abc import Iterable, Sequence
 from itertools import product
@@ -31,7 +31,7 @@ def run_table(title: str, verdicts: Sequence[Verdict]) -> Table:
 def write_runs(folder: Path, verdicts: Iterable[Verdict], day: str) -> None:
     """Write the runs of a day into the pages of a folder: README.md and one page for each client.
 
-    Raises EverlongError if a page is missing, or the marks on it.
+    Raises EverlongError if a page or its marks are missing.
     """
     CLIENT_PAGES.write(folder, [_run(verdict) for verdict in verdicts], day)
 

@@ -1,6 +1,6 @@
-"""The runner: one client in one mode, with the model, the gateway before it, and the witness before that.
+"""The runner: one client in one mode, with the model, the gateway in front of it, and the witness in front of that.
 
-Owns the folder that a client works in. `processes` runs its driver, `verdict` judges the result.
+Owns the client's working folder. `processes` runs its driver, `verdict` judges the result.
 """
 
 import json
@@ -31,8 +31,8 @@ DRIVER_MODULES = "everlong.lab.clients.drivers"
 class Runner:
     """Runs clients through the gateway, or without it if `direct`. `here` runs them with this interpreter.
 
-    `tasks`, if there are some, take the place of each client's own. `records`, if it is a folder, gets every request of
-    every client for a closer look.
+    `tasks`, if given, replace each client's own. `records`, if it is a folder, gets every request of every client for
+    inspection.
     """
 
     environments: Environments
@@ -57,7 +57,7 @@ class Runner:
         for mode, window in product(row.modes, row.windows):
             try:
                 yield self.run(row, mode, window)
-            except EverlongError as error:  # a failing mode must not cost the rows of the others
+            except EverlongError as error:  # a failing mode must not affect the others
                 yield Verdict(client=row.name, mode=mode, window=window, faults=(str(error),))
 
     def run(self, row: ClientRow, mode: str, window: int) -> Verdict:

@@ -1,8 +1,8 @@
 """The scripted model: it has the client read the files of each task in the client's own way, then says it is done.
 
 Owns the tasks, their files and the script. A client's own way is its tool, or the code that it runs. The script also
-notes whether a result was really there when the model needed it, by the first line of the file; everything else about
-a run is judged from the records of the servers.
+records whether a result was really there when the model needed it, by the first line of the file; everything else about
+a run is judged from the servers' records.
 """
 
 import json
@@ -33,9 +33,9 @@ __all__ = [
 ]
 
 TASK = re.compile(r"\bTask (\d+):")
-#: How clients and gateways ask for a summary of a conversation.
+#: The words with which clients and gateways ask for a summary of a conversation.
 SUMMARISE = re.compile(r"summari[sz]e the conversation|summary of the conversation", re.IGNORECASE)
-#: The answer to whatever is no step of a task: a summary, a title, a check of the key.
+#: The answer to anything that is not a step of a task: a summary, a title, a check of the key.
 SUMMARY = json.dumps({"context": "A clerk reads the records of the harbour office, file by file, task by task."})
 LINE_WORDS = ("harbour", "signal", "ledger", "window", "anchor", "copper", "meadow", "lantern")
 
@@ -50,7 +50,7 @@ class Clerk(Protocol):
 
 
 class Work(Protocol):
-    """What a client is given to do: the prompts of its user, the files it finds, and the model that it talks to."""
+    """The work of a client: the prompts of its user, the files it finds, and its model."""
 
     @property
     def count(self) -> int:
@@ -111,7 +111,7 @@ class Tasks:
 
 
 def record_line(task: int, at: int, row: int) -> str:
-    """Return one line. No two are the same, or they would be folded into one."""
+    """Return one line. No two are the same; otherwise they would be folded into one."""
     first, second = LINE_WORDS[row % 8], LINE_WORDS[(row // 8 + at) % 8]
     return (
         f"{row:04d} the {first} of the {second} was entered as {task * 7_919 + at * 613 + row * 37} by clerk {row % 13}"
@@ -120,9 +120,9 @@ def record_line(task: int, at: int, row: int) -> str:
 
 @dataclass(slots=True)
 class Reader:
-    """The script: for each task, one file after the other, then the closing words. `folder` is where the client works.
+    """The script: for each task, one file after the other, then the closing words. `folder` is the client's folder.
 
-    `missing` names the results that were not there when the model had to go on.
+    `missing` names the results that were absent when the model had to continue.
     """
 
     tasks: Tasks
@@ -149,7 +149,7 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a client reads a file and ends its task, and whether a request holds a file that it has read."""
+    """How a client reads a file and ends its task, and whether a request contains a file that it has read."""
 
     read: Callable[[Path], Answer]
     end: Callable[[str], Answer]
@@ -157,7 +157,7 @@ class Way:
 
 
 def way_of(asked: ReceivedRequest) -> Way | None:
-    """Return the way of the client that asks; None if it can read no file now."""
+    """Return the way of the client behind a request; None if it cannot read a file now."""
     tools = tool_fields(asked.tools)
     for name, properties in tools.items():
         arguments = _arguments(name, properties)
@@ -178,7 +178,7 @@ def _tool_way(name: str, arguments: Callable[[Path], dict[str, object]], tools: 
 
 
 def _end(tools: Mapping[str, Mapping[str, Any]]) -> Callable[[str], Answer]:
-    """Return how a task is ended: in words, or by the tool that takes them."""
+    """Return how a task is ended: with text, or with the tool for the final text."""
     submit = next((name for name in SUBMITS if tools.get(name)), None)
     if submit is None:
         return lambda words: Answer(text=words)
@@ -187,7 +187,7 @@ def _end(tools: Mapping[str, Mapping[str, Any]]) -> Callable[[str], Answer]:
 
 
 def _step_way(name: str) -> Way:
-    """Return the way of a client whose every answer is an object, written as the call of a tool."""
+    """Return the way of a client whose answers are all objects, written as tool calls."""
     return Way(
         lambda path: Answer(calls=((name, json.dumps({"path": str(path), "said": ""})),)),
         lambda words: Answer(calls=((name, json.dumps({"path": "", "said": words})),)),
@@ -205,28 +205,28 @@ def _functions(schema: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _arguments(name: str, properties: Mapping[str, Any]) -> Callable[[Path], dict[str, object]] | None:
-    """Return how the tool of that name is told to show a file; None if it is no such tool."""
-    if name.rpartition("-")[2] in READERS:  # Semantic Kernel writes the name of a plug-in before it
+    """Return how a tool with this name is called to show a file; None if it is not such a tool."""
+    if name.rpartition("-")[2] in READERS:  # Semantic Kernel prefixes it with the name of a plug-in
         field = next((known for known in PATH_FIELDS if known in properties), PATH_FIELDS[0])
         return lambda path: {field: str(path)}
     return SHELLS.get(name)
 
 
 PARAMETERS = ("parameters", "input_schema", "parametersJsonSchema", "parameters_json_schema")
-#: Clients' own tools that show a file, and the names of the path in them.
+#: Clients' own tools that show a file, and their names for the path.
 READERS = frozenset({"read_file", "Read", "read"})
 PATH_FIELDS = ("path", "file_path", "filePath")
-#: Those of clients that show a file by a command.
+#: Tools of clients that show a file with a command.
 SHELLS: Mapping[str, Callable[[Path], dict[str, object]]] = {
     "exec_command": lambda path: {"cmd": f"cat {path}"},
     "shell_command": lambda path: {"command": f"cat {path}"},
     "shell": lambda path: {"command": ["cat", str(path)]},
 }
-#: The tool of smolagents for the last words; it sends the results of other tools as words of the user.
+#: smolagents' tool for the final text; it sends the results of other tools as user text.
 RESULTS_SAID = "final_answer"
-#: The tools of clients that take the last words of a task as a call.
+#: Tools of clients that take the final text of a task as a call.
 SUBMITS = ("submit", RESULTS_SAID)
-#: What the object of a client without tools holds: the file to read next, or the last words.
+#: The fields in the answers of a client without tools: the file to read next, or the final text.
 STEP_FIELDS = frozenset({"path", "said"})
 #: How the system text of a client that runs code shows its tool.
 CODE_TOOL = "def read_file("
@@ -243,11 +243,11 @@ def _in_results(messages: Iterable[Message], opening: str) -> bool:
 
 
 def _in_user_text(messages: Iterable[Message], opening: str) -> bool:
-    """The same for a client whose results are words of the user."""
+    """The same for a client whose results are user text."""
     return any(message.role is Role.USER and opening in message.text for message in messages)
 
 
-#: The way of clients that run code; their results are words of the user.
+#: The way of clients that run code; their results are user text.
 CODE_WAY = Way(
     lambda path: _code(f"I read {path.name}.", f"print(read_file({str(path)!r}))"),
     lambda words: _code("All of it is read.", f"final_answer({words!r})"),
@@ -256,12 +256,12 @@ CODE_WAY = Way(
 
 
 def tool_fields(tools: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return the fields of the tools on offer, by name, in any format."""
+    """Return the fields of the offered tools, by name, in any format."""
     return dict(function for text in tools for function in _functions(json.loads(text)))
 
 
 def tool_names(tools: Iterable[str]) -> list[str]:
-    """Return the names of the tools on offer, in any format. Example: ('{"function":{"name":"f"}}',) -> ["f"]"""
+    """Return the names of the offered tools, in any format. Example: ('{"function":{"name":"f"}}',) -> ["f"]"""
     return list(tool_fields(tools))
 
 

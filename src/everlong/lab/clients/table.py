@@ -1,7 +1,7 @@
-"""The table of clients: where each comes from, the driver that runs it, its modes, its tasks and the windows it gets.
+"""The table of clients: the source of each, the driver that runs it, its modes, its tasks and its windows.
 
-Rows only. A client with a large system text and many tools gets a window that holds these and a few files; the others
-get one that holds a few files. Coding agents work until their results come to three times the window.
+Rows only. A client with a large system text and many tools gets a window for these and a few files; the others get a
+window for a few files. Coding agents work until their results are three times the window.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ GEMINI_MODES = ("contents", "contents stream")
 class ClientRow:
     """One client. `driver` is a module of `drivers`, or a file there that node runs.
 
-    `windows` are those of the model in tokens, the reply included; each is a run of its own.
+    `windows` are the model's windows in tokens, including the reply; each is a separate run.
     """
 
     name: str
@@ -31,23 +31,23 @@ class ClientRow:
     home: Environment | NpmPackages
     modes: tuple[str, ...]
     model: str = "scripted"
-    #: Another model for a dialect, where the client wants a name that it knows.
+    #: Another model for a dialect, if the client needs a name that it knows.
     models: Mapping[str, str] = field(default_factory=dict)
     windows: tuple[int, ...] = (16_000,)
     tasks: Work = field(default_factory=Tasks)
-    #: Whether its server is an Ollama, which cuts what is too long and says nothing.
+    #: Whether its server is an Ollama, which silently cuts long prompts.
     truncates: bool = False
 
     def model_in(self, mode: str) -> str:
-        """Return the model that is asked for in a mode."""
+        """Return the model for a mode."""
         return self.models.get(mode.partition(" ")[0], self.model)
 
 
 #: Files of about 2 000 tokens: 48 of them are three times a window of 32 000.
 LONG = Tasks(count=6, files=8, lines=120)
-#: The same as one piece of work in two parts.
+#: The same, as one piece of work in two parts.
 STEADY = Tasks(count=2, files=12, lines=240)
-#: Two pieces of work, each of which is three times that window.
+#: Two pieces of work, each three times that window.
 SEPARATE = Tasks(count=2, files=24, lines=240)
 CLAUDE = {"messages": "claude-sonnet-4-5"}
 
@@ -193,7 +193,7 @@ CLIENTS: dict[str, ClientRow] = {
             name="pi",
             title="pi",
             driver="programs.pi_agent",
-            # Version 1 depends on packages that the registry did not have when it was tried.
+            # Version 1 depends on packages that were not in the registry when it was tried.
             home=NpmPackages("npm-pi", ("@earendil-works/pi-coding-agent@<1",), program="pi"),
             modes=("chat stream", "responses stream", "messages stream"),
             windows=(32_000,),
@@ -232,7 +232,7 @@ CLIENTS: dict[str, ClientRow] = {
                     "llama-index-llms-openai>=0.8",
                     "llama-index-llms-openai-like>=0.8",
                     "llama-index-llms-anthropic",
-                    "anthropic<1",  # it cannot read the answers of newer ones
+                    "anthropic<1",  # it cannot read the answers of newer versions
                 ),
             ),
             modes=(*OPENAI_MODES, *ANTHROPIC_MODES),
@@ -242,7 +242,7 @@ CLIENTS: dict[str, ClientRow] = {
             name="autogen",
             title="AutoGen",
             driver="frameworks.autogen_agent",
-            # Newer versions of anthropic do not take what it sends.
+            # Newer versions of anthropic do not accept what it sends.
             home=Environment(
                 "autogen", ("autogen-agentchat>=0.7", "autogen-ext[anthropic,openai]>=0.7", "anthropic<1")
             ),

@@ -1,4 +1,4 @@
-"""The verdict on a run, from the client's report, the traffic before it, and the requests that the model got. Pure.
+"""The verdict on a run, from the client's report, its traffic, and the requests at the model. Pure.
 
 Every fault is one line of text; a run without faults is good.
 """
@@ -17,12 +17,12 @@ from everlong.wire import format_named, problems
 
 __all__ = ["RunRecord", "Verdict", "judge", "left_out"]
 
-MOST_REPORTED = 3  # faults of one kind; the rest would say the same
+MOST_REPORTED = 3  # faults of one kind; more would say the same
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """What a run left behind.
+    """The records of a run.
 
     `exchanges` passed between the client and its server, `requests` reached the model, and `missing` names the results
     that the model did not get.
@@ -42,9 +42,9 @@ class Verdict:
     """A row of the table: one client in one mode.
 
     `wanted` is the client's largest request; `smallest` and `largest` are those that reached the model, in tokens.
-    `errors` are those that the client saw. `compactions` and `breaks` of the prefix are counted by requests, and
-    `summaries` are what the gateway itself asked of the model. `task` counts the requests that hold the task among the
-    `tasked`, whose client sent it. A client that could not be run has no faults; `left_out` says why.
+    `errors` are those that the client saw. `compactions` and `breaks` of the prefix are counted in requests, and
+    `summaries` are those that the gateway requested from the model. Of the `tasked` requests, whose client sent the
+    task, `task` counts those that still contain it. A client that could not be run has no faults; `left_out` says why.
     """
 
     client: str
@@ -62,7 +62,7 @@ class Verdict:
     summaries: int = 0
     task: int = 0
     tasked: int = 0
-    #: The most cache marks in a request that reached the model.
+    #: The most cache marks in a request at the model.
     marks: int = 0
     faults: tuple[str, ...] = ()
     left_out: str = ""
@@ -96,7 +96,7 @@ def judge(client: str, mode: str, tasks: Work, record: RunRecord) -> Verdict:
     faults += list(law_faults(followed))[:MOST_REPORTED]
     made = [request for request in record.requests if MARK in request.headers]
     summaries, compactions = len(record.requests) - len(made), sum(one.pair.compactions > 0 for one in followed)
-    if summaries > compactions + 1:  # one may have been under way at the end
+    if summaries > compactions + 1:  # one may have been in progress at the end
         faults.append(f"{summaries} summaries for {compactions} compactions")
     if not faults and wanted <= record.window:
         faults.append("the conversation never outgrew the window")
@@ -122,9 +122,9 @@ def judge(client: str, mode: str, tasks: Work, record: RunRecord) -> Verdict:
 
 
 def _with_task(record: RunRecord, tasks: Work) -> Iterator[tuple[int, bool]]:
-    """Yield for each request at the model whether what its client's request held of the task stands in it.
+    """Yield for each request at the model whether it contains the part of the task that its client's request has.
 
-    The task is the first prompt and the newest one. Of a long one the first line counts; a quotation does not.
+    The task is the first prompt and the newest one. For a long prompt the first line counts; a quotation does not.
     """
     lines = [prompt.partition("\n")[0] for prompt in tasks.prompts()]
     for request in record.requests:

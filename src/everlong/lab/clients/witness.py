@@ -1,7 +1,7 @@
 """The witness: a proxy between a client and its server that records every exchange and changes no byte of a body.
 
-Each request gets a header with its number, which the server passes on: so it is known which request of the client each
-request at the model was made of. The witness knows nothing of formats beyond the signs of an error inside a stream.
+Each request gets a header with its number, which the server forwards, so that each request at the model can be matched
+to the client's request. The witness knows nothing about formats except the signs of an error inside a stream.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ __all__ = ["MARK", "Exchange", "Witness"]
 #: The header with the number of the exchange.
 MARK = "x-witness"
 LARGEST_BODY = 64 * 1024 * 1024
-#: Headers of one connection, not of the message.
+#: Headers of the connection, not of the message.
 HOP = frozenset({"connection", "content-length", "host", "keep-alive", "transfer-encoding", "accept-encoding"})
 #: The signs of an error inside a stream.
 STREAM_ERRORS = (b"event: error", b'"type":"error"', b'"type": "error"', b"response.failed", b'data: {"error"')
@@ -42,7 +42,7 @@ class Exchange:
 
 
 class Witness:
-    """Records what passes to the server at `target` while the block lasts; `exchanges` are in order."""
+    """Records what passes to the server at `target` while it is entered; `exchanges` are in order."""
 
     def __init__(self, target: str) -> None:
         self.target = target.rstrip("/")
@@ -105,7 +105,7 @@ class Witness:
             kept = {name: value for name, value in answer.headers.items() if name.lower() not in HOP}
             response = web.StreamResponse(status=answer.status, headers=kept)
             await response.prepare(request)
-            with suppress(ConnectionError):  # a client that has read the last event may leave before the stream ends
+            with suppress(ConnectionError):  # a client may leave after the last event, before the stream ends
                 async for chunk in answer.content.iter_any():
                     if not exchange.trouble and (answer.status >= 400 or any(mark in chunk for mark in STREAM_ERRORS)):
                         exchange.trouble = chunk[:500].decode("utf-8", "replace")

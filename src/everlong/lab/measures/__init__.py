@@ -1,5 +1,5 @@
-"""The measures: how much of a conversation is still there once a strategy has brought it under a budget.
+"""The measures: how much of a conversation is left after a strategy has brought it under a budget.
 
-A file for each measure makes its cases; `presence` decides whether a text is there, `measurement` puts the cases to
-strategies and sums up. No model and no judge is asked.
+One file per measure makes its cases; `presence` decides whether a text is there; `measurement` runs the cases with
+strategies and sums up. No model and no judge takes part.
 """

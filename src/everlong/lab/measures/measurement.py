@@ -1,8 +1,7 @@
-"""The measurement: put the cases of a conversation to strategies, and sum up what was found.
+"""The measurement: run strategies on the cases of a conversation, and sum up what was found.
 
-Every case is selected afresh: nothing that an earlier case left behind may be sent. Messages are counted beforehand, so
-that the time of a selection is that of the selection alone. Results are plain values that the terminal, the page, JSON
-and tests read alike.
+Every case is selected afresh, without anything from an earlier case. Messages are counted beforehand, so that the time
+of a selection is only its own. Results are plain values that the terminal, the page, JSON and tests all read.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +28,7 @@ CUT = "cut"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """A part of a row. `of` says by what it was split: "kind", "source", "category"; `name` which part."""
+    """A part of a row. `of` says how it was split ("kind", "source", "category"), `name` which part it is."""
 
     of: str
     name: str
@@ -42,9 +41,9 @@ class Group:
 class Row:
     """One budget: of `total` cases `hits` were still there, `strict` of them not only in a list of names.
 
-    `recall` is the mean share of a question's evidence (dialogs), None elsewhere. `milliseconds` is the median CPU
-    time of one selection (on the clock, where another process works); `tokens` the mean of what was sent; `over` how
-    many selections passed the budget; `failed` how many gave no messages at all (they count as misses).
+    `recall` is the mean share of a question's evidence (dialogs), None elsewhere. `milliseconds` is the median CPU time
+    of one selection (wall time if another process does the work); `tokens` is the mean size of what was sent; `over` is
+    how many selections exceeded the budget; `failed` is how many gave no messages at all (they count as misses).
     """
 
     budget: int
@@ -60,12 +59,12 @@ class Row:
 
     @property
     def percent(self) -> float:
-        """Share of hits, in percent; 0 of nothing."""
+        """The share of hits in percent; 0 if there are no cases."""
         return 100 * self.hits / self.total if self.total else 0.0
 
     @property
     def strict_percent(self) -> float:
-        """Share of strict hits, in percent; 0 of nothing."""
+        """The share of strict hits in percent; 0 if there are no cases."""
         return 100 * self.strict / self.total if self.total else 0.0
 
 
@@ -73,7 +72,7 @@ class Row:
 class Result:
     """One strategy on one data set. `measure`: "probes", "edits" or "dialogs"; `half`: "tuning", "confirming", "all".
 
-    `uncut` is how many of `total` stand in the whole history: more cannot be found. `rows` are in order of budget.
+    `uncut` is how many of `total` are in the whole history: more cannot be found. `rows` are in order of budget.
     """
 
     measure: str
@@ -90,7 +89,7 @@ class Result:
 class Plan:
     """What to measure. `measure` is "probes", "edits" or "dialogs".
 
-    Without `decoded`, a string in the arguments of a call counts only where it stands there as it is, unescaped.
+    Without `decoded`, a string in the arguments of a call counts only if it occurs there literally, unescaped.
     """
 
     measure: str
@@ -109,7 +108,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of one case under one strategy and budget. `share` is how much of the wanted texts was there."""
+    """The outcome of one case with one strategy and budget. `share` is how much of the wanted texts was there."""
 
     strategy: str
     budget: int
@@ -125,7 +124,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Prepared:
-    """A case with the history it is asked of, the tokens of that, and whether its texts stand in the whole of it."""
+    """A case with its history, the tokens of that, and whether its texts are in the whole history."""
 
     case: Case
     history: History
@@ -142,7 +141,7 @@ class _Selection:
 
 
 def measured(job: Job) -> list[Outcome]:
-    """Return the outcome of every case under every strategy and budget."""
+    """Return the outcome of every case with every strategy and budget."""
     counter().messages(job.cases.conversation.messages)
     prepared = [_prepared(job, case) for case in job.cases.cases]
     return [
@@ -162,7 +161,7 @@ def _prepared(job: Job, case: Case) -> _Prepared:
 
 
 def _outcomes(plan: Plan, prepared: Sequence[_Prepared], strategy: Strategy, budget: int) -> Iterator[Outcome]:
-    """Yield the outcome of each case. Cases of one history share one selection."""
+    """Yield the outcome of each case. Cases with the same history share one selection."""
     find = MEASURES[plan.measure].find
     select = strategy.begin()
     last: tuple[tuple[int, object], _Selection] | None = None

@@ -1,8 +1,8 @@
-"""Presence: whether a text is in what would be sent. This is the one rule behind every figure of the lab.
+"""Presence: whether a text is in what would be sent. This one rule is behind every figure of the lab.
 
 A text is present if it is a substring of any text that the model reads: words, results, reasoning, arguments as they
-are sent and the strings inside them. *Strict* ignores our own list of names, which keeps a name but not what stood
-around it; *verbatim* ignores our summaries too.
+are sent, and the strings inside them. *Strict* ignores our own list of names, which keeps a name but not its context;
+*verbatim* also ignores our summaries.
 """
 
 import json
@@ -16,15 +16,25 @@ from everlong.compress import WORDS
 from everlong.core import Json, JsonText, Message, Opaque, Reasoning, Text, ToolCall, ToolResult
 from everlong.summarize import NOTICE
 
-__all__ = ["Finding", "Measure", "Sent", "argument_strings", "find_lines", "find_texts", "texts_of", "without_ledger"]
+__all__ = [
+    "SEAM",
+    "Finding",
+    "Measure",
+    "Sent",
+    "argument_strings",
+    "find_lines",
+    "find_texts",
+    "texts_of",
+    "without_ledger",
+]
 
-#: Stands between two texts, so that nothing is found across them.
+#: Separates two texts, so that nothing is found across them.
 SEAM = "\n\x00\n"
 FRAME = "<background-"
 #: The line numbers that tools put before the lines of a file. Example: "   12→", "12\t"
 LINE_NUMBER = re.compile(r"(?m)^[ \t]*\d{1,7}(?:\t|→)")
 REMEMBERED = 4_000  # messages
-LONGEST_NOTICE = 400  # characters: the notice that a message is a summary stands within these
+LONGEST_NOTICE = 400  # characters that contain the notice that a message is a summary
 
 
 class _Page:
@@ -47,7 +57,7 @@ class _Page:
 
 
 class Sent:
-    """The messages that would be sent, to be searched. Without `decoded`, arguments count only as they are sent."""
+    """The messages that would be sent, for searching. Without `decoded`, arguments count only as they are sent."""
 
     def __init__(self, messages: Sequence[Message], *, decoded: bool = True) -> None:
         self._pages = [_page(message, decoded=decoded) for message in messages]
@@ -61,11 +71,11 @@ class Sent:
         return any(text in page.text and text in page.strict for page in self._pages)
 
     def has_verbatim(self, text: str) -> bool:
-        """Return whether the text is there as it was said: outside the list of names and outside summaries."""
+        """Return whether the text is there verbatim: outside the list of names and outside summaries."""
         return any(text in page.text and text in page.verbatim for page in self._pages)
 
     def has_lines(self, text: str) -> bool:
-        """Return whether the lines are there one after the other, line numbers of file reads ignored."""
+        """Return whether the lines are there one after the other; line numbers of file reads are ignored."""
         return self.has(text) or any(text in page.unnumbered for page in self._pages)
 
 
@@ -80,7 +90,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A measure by its name: how the wanted texts of a case are looked for. With `recall`, their share counts too."""
+    """A measure by its name: how the wanted texts of a case are searched. With `recall`, their share counts too."""
 
     name: str
     find: Callable[[Sent, Sequence[str]], Finding]
@@ -88,14 +98,14 @@ class Measure:
 
 
 def find_texts(sent: Sent, wanted: Sequence[str]) -> Finding:
-    """Look for each text as it stands."""
+    """Search for each text literally."""
     present = [sent.has(text) for text in wanted]
     strict = all(present) and all(sent.has_strictly(text) for text in wanted)
     return Finding(all(present), strict, sum(present) / len(present))
 
 
 def find_lines(sent: Sent, wanted: Sequence[str]) -> Finding:
-    """Look for the lines of each text, one after the other."""
+    """Search for the lines of each text, one after the other."""
     present = all(sent.has_lines(text) for text in wanted)
     return Finding(present, present, float(present))
 
@@ -141,7 +151,7 @@ def argument_strings(arguments: JsonText) -> Iterator[str]:
 
 
 def without_ledger(text: str) -> str:
-    """Return a text of ours without its list of names; any other text as it is."""
+    """Return one of our texts without its list of names; any other text unchanged."""
     if not text.startswith(FRAME):
         return text
     for _, naming, _ in WORDS.values():

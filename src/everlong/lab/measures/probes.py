@@ -1,28 +1,29 @@
 """The measure of probes: strings that an agent used in a later call must still be there.
 
-A probe is a string in the arguments of a call. Before that call it stands in one to three messages only, and the last
-of them ended thousands of tokens ago: an agent that still has it can go on without looking it up again. Probes are read
-from the data folder, or found in anyone's own transcripts in any format that everlong reads.
+A probe is a string in the arguments of a call, or in a code block of an agent that acts in its text. Before that, it
+occurs in one to three messages only, and the last of them ended thousands of tokens ago: an agent that still has it can
+continue without looking it up again. Probes are read from the data folder, or found in the user's own transcripts in
+any format that everlong reads.
 """
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+from typing import Any
 
-from everlong.core import Message, ToolCall
+from everlong.core import Message
 from everlong.errors import InputError
 from everlong.lab.cases import Case, Cases
-from everlong.lab.data import Conversation, agents, in_half, rows
-from everlong.lab.measures.edits import replaced_texts
+from everlong.lab.data import OWN_PROBES, SHARED_PROBES, Conversation, agents, outside, rows
+from everlong.lab.measures.edits import acted_texts, replaced_in
 from everlong.lab.measures.presence import Measure, argument_strings, find_texts, texts_of
 from everlong.relevance import names_in
 from everlong.tokens import Counter
-from everlong.wire import OPENAI_CHAT, read_all
+from everlong.wire import OPENAI_CHAT
 
-__all__ = ["PROBES", "Probe", "chat_form", "conversations_in", "found_probes", "probe_cases", "probes_in", "save"]
+__all__ = ["PROBES", "Probe", "chat_form", "found_probes", "probe_cases", "probes_in"]
 
 PROBES = Measure("probes", find_texts)
 
@@ -41,7 +42,7 @@ _CODE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """The assistant message at `at` used `needle`; before it the string stands only in `sources`."""
+    """The assistant message at `at` used `needle`; earlier, the string occurs only in `sources`."""
 
     at: int
     kind: str
@@ -51,14 +52,14 @@ class Probe:
 
 
 def probe_cases(folder: Path, files: Sequence[str], half: str = "all") -> list[Cases]:
-    """Return the probes that the data folder holds for these files."""
+    """Return the probes in the data folder for these files."""
     conversations = {conversation.id: conversation for name in files for conversation in agents(folder, name, half)}
+    others = {key for name in files for key in outside(folder / "agents" / f"{name}.jsonl", half)}
     cases: dict[str, list[Case]] = {}
-    path = folder / "agents" / "probes.jsonl"
-    for row in rows(path):
+    for path, row in _stored_probes(folder / "agents", files):
         try:
             key = str(row["conversation"])
-            if row["file"] not in files or not in_half(key, half):
+            if row["file"] not in files or key in others:
                 continue
             if key not in conversations:
                 raise InputError(f"{path}: no conversation {key!r} in {row['file']}")
@@ -71,25 +72,21 @@ def probe_cases(folder: Path, files: Sequence[str], half: str = "all") -> list[C
     return [Cases(conversations[key], tuple(sorted(group, key=lambda case: case.at))) for key, group in cases.items()]
 
 
-def conversations_in(data: bytes, path: str) -> list[Conversation]:
-    """Return every conversation of a file, as OpenAI messages. Errors name the file."""
-    name = re.sub(r"\.jsonl?(?:\.gz)?$", "", Path(path).name)
-    try:
-        documents = read_all(data)
-    except InputError as error:
-        raise InputError(f"{path}: {error}") from error
-    conversations = []
-    for number, document in enumerate(documents):
-        key = name if len(documents) == 1 else f"{name}-{number}"
-        messages = tuple(chat for message in document.messages for chat in chat_form(message))
-        conversations.append(Conversation(key, name, document.fmt, messages))
-    return conversations
+def _stored_probes(home: Path, files: Sequence[str]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """Yield every probe with its file: that of its data set, else the one that several data sets share."""
+    own = {name: path for name in files if (path := home / f"{name}{OWN_PROBES}").is_file()}
+    shared = [] if own.keys() >= set(files) else [home / SHARED_PROBES]
+    for path in (*own.values(), *shared):
+        for row in rows(path):
+            if path in shared and row.get("file") in own:
+                continue
+            yield path, row
 
 
 def chat_form(message: Message) -> tuple[Message, ...]:
-    """Return a message as OpenAI messages, each tool result a message of its own.
+    """Return a message as OpenAI messages, each tool result as a separate message.
 
-    Other formats keep several results in one message. What is saved must have the positions that were measured.
+    Other formats have several results in one message. Saved data must have the positions that were measured.
     """
     return tuple(OPENAI_CHAT.read_message(raw) for raw in OPENAI_CHAT.write_message(message))
 
@@ -110,7 +107,7 @@ def found_probes(messages: Sequence[Message], counter: Counter) -> list[Probe]:
     probes: dict[str, Probe] = {}
     for at, message in enumerate(messages):
         kinds = set()
-        for kind, needle in _candidates(message.calls):
+        for kind, needle in _candidates(message):
             if kind in kinds or needle in probes:
                 continue
             probe = _probe(at, kind, needle, texts, ends)
@@ -120,49 +117,27 @@ def found_probes(messages: Sequence[Message], counter: Counter) -> list[Probe]:
     return _spread(list(probes.values()))
 
 
-def save(folder: Path, conversations: Iterable[Conversation], cases: Iterable[Cases]) -> None:
-    """Write conversations and probes in the form of the data folder, and replace what was there."""
-    home = folder / "agents"
-    lines: dict[str, list[object]] = {}
-    for conversation in conversations:
-        messages = [raw for message in conversation.messages for raw in OPENAI_CHAT.write_message(message)]
-        line = {"id": conversation.id, "source": conversation.source, "messages": messages}
-        lines.setdefault(conversation.data, []).append(line)
-    for group in cases:
-        for number, case in enumerate(group.cases):
-            row = {"id": f"{group.conversation.id}#{number}", "conversation": group.conversation.id}
-            row |= {"file": group.conversation.data, "kind": dict(case.groups)["kind"], "needle": case.wanted[0]}
-            lines.setdefault("probes", []).append(row | {"at": case.at})
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        for name, rows in lines.items():
-            text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-            (home / f"{name}.jsonl").write_bytes(text.encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        raise InputError(f"{error.filename}: {error.strerror or error}") from error
-
-
-def _candidates(calls: Iterable[ToolCall]) -> Iterator[tuple[str, str]]:
-    """Yield what could be a probe in the arguments of calls, as (kind, string); whole lines come first."""
-    for call in calls:
-        for text in replaced_texts(call):
-            for line in map(str.strip, text.split("\n")):
-                if EDIT_LINE[0] <= len(line) <= EDIT_LINE[1]:
-                    yield "edit_line", line
-        for text in argument_strings(call.arguments):
-            for name in names_in(text):
-                last = name.rsplit("/", 1)[-1]
-                # A name with a dot alone may be a field: `theme.bold`.
-                if ("/" in name or name == text) and _FILE.fullmatch(last) and PATH[0] <= len(last) <= PATH[1]:
-                    yield "path", last
-                elif "/" not in name and "." not in name and IDENTIFIER[0] <= len(name) <= IDENTIFIER[1]:
-                    yield "identifier", name
-            for code in _CODE.findall(text):
-                yield "code", code
+def _candidates(message: Message) -> Iterator[tuple[str, str]]:
+    """Yield possible probes in the actions of a message, as (kind, string); whole lines come first."""
+    for text in replaced_in(message):
+        for line in map(str.strip, text.split("\n")):
+            if EDIT_LINE[0] <= len(line) <= EDIT_LINE[1]:
+                yield "edit_line", line
+    done = [text for call in message.calls for text in argument_strings(call.arguments)]
+    for text in (*done, *acted_texts(message)):
+        for name in names_in(text):
+            last = name.rsplit("/", 1)[-1]
+            # A name with only a dot may be a field: `theme.bold`.
+            if ("/" in name or name == text) and _FILE.fullmatch(last) and PATH[0] <= len(last) <= PATH[1]:
+                yield "path", last
+            elif "/" not in name and "." not in name and IDENTIFIER[0] <= len(name) <= IDENTIFIER[1]:
+                yield "identifier", name
+        for code in _CODE.findall(text):
+            yield "code", code
 
 
 def _probe(at: int, kind: str, needle: str, texts: Sequence[str], ends: Sequence[int]) -> Probe | None:
-    """Return the probe if the string stands in one to three earlier messages and none of them is near; else None."""
+    """Return the probe if the string occurs in one to three earlier messages and none of them is near; else None."""
     sources: list[int] = []
     for before in range(at - 1, -1, -1):
         if needle in texts[before]:

@@ -1,7 +1,7 @@
-"""The peers: other libraries that bring a history under a budget, each in an environment of its own.
+"""The peers: other libraries that bring a history under a budget, each in a separate environment.
 
 `PEER_NAMES` and `open_peer` are loaded on first use, because a peer's own process imports this package too, and has
-nothing but the standard library and the peer.
+only the standard library and the peer.
 """
 
 from importlib import import_module

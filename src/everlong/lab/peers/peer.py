@@ -1,7 +1,7 @@
-"""A peer: another library in one long-lived process of its own environment, asked again and again.
+"""A peer: another library in one long-lived process in its own environment.
 
-Owns the process and remembers what was sent to it, so that a conversation travels only once however often it is asked
-about. Messages that the peer did not change come back as the very values that went in.
+Owns the process and remembers what was sent to it, so that a conversation is sent only once, however many questions
+there are about it. Messages that the peer did not change come back as the same values.
 """
 
 import json
@@ -22,18 +22,18 @@ from everlong.wire import OPENAI_CHAT
 
 __all__ = ["Peer", "Process", "open_peer"]
 
-LAST_WORDS_SECONDS = 5.0  # for a process that ended its output to say why
+LAST_WORDS_SECONDS = 5.0  # for a process that closed its output to say why
 PATIENCE = 300.0  # seconds for one answer
 WORKER = "everlong.lab.peers.worker"
 
 
 def open_peer(name: str, environments: Environments | None = None) -> "Peer":
-    """Return the peer of that name, after making its environment if there is none yet.
+    """Return the peer with that name, after creating its environment if necessary.
 
     Raises InputError if there is no such peer, or if it cannot be installed.
     """
     if name not in PEERS:
-        raise InputError(f"no peer {name!r}: there are {', '.join(PEERS)}")
+        raise InputError(f"unknown peer {name!r}: the peers are {', '.join(PEERS)}")
     where = environments or Environments(folder_from(os.environ))
     row = PEERS[name]
     environment = ENVIRONMENTS[row.environment]
@@ -44,7 +44,7 @@ def open_peer(name: str, environments: Environments | None = None) -> "Peer":
 
 
 class Process:
-    """A program that answers each line with a line. It starts on the first request, and again after it ended."""
+    """A program that answers each line with a line. It starts with the first request, and again after it has ended."""
 
     def __init__(self, command: Sequence[str], settings: dict[str, str], patience: float = PATIENCE) -> None:
         self._command = tuple(command)
@@ -57,11 +57,11 @@ class Process:
 
     @property
     def fresh(self) -> bool:
-        """Return whether the next request is the first one that a process sees."""
+        """Return whether the next request is the first one for a process."""
         return self._running is None
 
     def ask(self, line: str) -> str:
-        """Return the answer, or "" if the process ended or took too long; `last_words` then says why."""
+        """Return the answer; "" if the process ended or took too long: `last_words` then says why."""
         running = self._running or self._start()
         if running.stdin is None or running.stdout is None:
             raise EverlongError(f"{self._command[0]} has no pipes")
@@ -82,7 +82,7 @@ class Process:
         return answer
 
     def last_words(self) -> str:
-        """Return the last line that the ended process wrote to standard error."""
+        """Return the last line that the process wrote to standard error."""
         return self._last_words
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class Process:
         if self._errors is not None and not self._errors.closed:
             self._errors.seek(0)
             lines = (line.strip() for line in reversed(self._errors.readlines()))
-            self._last_words = next(filter(None, lines), "no answer in time")
+            self._last_words = next(filter(None, lines), "the answer timed out")
         self._end()
         self._running = None
 
@@ -123,7 +123,7 @@ def _end(running: subprocess.Popen[str], errors: IO[str]) -> None:
 
 
 class Peer:
-    """Messages and a budget in, messages out. If the peer fails, none: each reason is reported once."""
+    """Takes messages and a budget, returns messages; none if the peer fails. Each reason is reported once."""
 
     def __init__(self, row: PeerRow, process: Process, report: Callable[[str], None]) -> None:
         self.row = row
@@ -131,10 +131,8 @@ class Peer:
         self._report = report
         self._reported: set[str] = set()
         self._sent: list[Message] = []
-        self._written: list[
-            Message
-        ] = []  # one for each line that was sent: results that share a message are apart here
-        self._ends: list[int] = []  # where each of the sent messages ends in that
+        self._written: list[Message] = []  # one per line that was sent; results in one message are separate here
+        self._ends: list[int] = []  # where each sent message ends in that list
 
     @property
     def name(self) -> str:
@@ -191,7 +189,7 @@ class Peer:
 
 
 def _shared(known: Sequence[Message], messages: Sequence[Message]) -> int:
-    """Return how many messages both begin with."""
+    """Return the number of common leading messages."""
     pairs = enumerate(zip(known, messages, strict=False))
     differing = (at for at, (one, other) in pairs if one is not other and one != other)
     return next(differing, min(len(known), len(messages)))

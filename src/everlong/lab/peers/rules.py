@@ -1,8 +1,8 @@
-"""The ruler for everyone alike: how many tokens, and whether a provider would accept the messages.
+"""The same rules for everyone: how many tokens, and whether a provider would accept the messages.
 
-A message is the o200k tokens of all text that the model reads and 4 for its frame; a call is its name, its arguments
-and 8. These are the figures of everlong's own counter for gpt-4o (a test compares them), but written apart from it, so
-that a fault there shows here. Needs splintr only.
+A message counts the o200k tokens of all text that the model reads plus 4 for its frame; a speaker's name adds its
+tokens plus 1; a call adds its name, its arguments and 8. These are the figures of everlong's own counter for gpt-4o (a
+test compares them), but implemented separately, so that a fault there shows here. Needs only splintr.
 """
 
 import json
@@ -27,11 +27,11 @@ def _vocabulary() -> Any:
 
 
 def raw_tokens(text: str) -> int:
-    """Return the tokens of a text, counted again each time."""
+    """Return the tokens of a text, without a cache."""
     return len(_vocabulary().encode_ordinary(text.encode("utf-8", "replace").decode()))
 
 
-#: The exact counter that peers are given: it remembers, as a careful user's would.
+#: The exact counter for peers, with a cache, as a careful user's would have.
 text_tokens = lru_cache(maxsize=200_000)(raw_tokens)
 
 
@@ -50,9 +50,11 @@ def texts(message: Message) -> list[str]:
 
 
 def message_tokens(message: Message) -> int:
-    """Return the tokens of a message with its frames. Example: {"role": "user", "content": "hello world"} -> 6"""
+    """Return the tokens of a message with its frame. Example: {"role": "user", "content": "hello world"} -> 6"""
     frames = MESSAGE_FRAME + CALL_FRAME * len(message.get("tool_calls") or ())
-    return frames + sum(map(text_tokens, texts(message)))
+    speaks = bool(message.get("name")) and message["role"] != "tool"  # a tool's name is in its call
+    speaker = 1 + text_tokens(message["name"]) if speaks else 0
+    return frames + speaker + sum(map(text_tokens, texts(message)))
 
 
 def total(messages: Sequence[Message]) -> int:
@@ -69,7 +71,7 @@ def intact(messages: Sequence[Message], original: Sequence[Message]) -> float:
 
 
 def legible(messages: Sequence[Message], original: Sequence[Message]) -> float:
-    """Return the share of the text of tool results that can still be read somewhere; short lines do not count."""
+    """Return the share of the text of tool results that can still be read anywhere; short lines do not count."""
     seen = {piece for message in messages for text in texts(message) for piece in _slices(text, 1)}
     results = [message["content"] for message in original if message["role"] == "tool"]
     wanted = [piece for text in results for piece in _slices(text, SLICE)]
@@ -77,7 +79,7 @@ def legible(messages: Sequence[Message], original: Sequence[Message]) -> float:
 
 
 def _slices(text: str, every: int) -> Iterator[str]:
-    """Yield pieces of lines, cut from their ends, so that single lines and lines without numbers are found again."""
+    """Yield pieces of lines, taken from their ends, so that single lines and lines without numbers are found again."""
     for line in text.splitlines():
         words = " ".join(line.split())
         for end in range(len(words), SLICE - 1, -every):
@@ -85,7 +87,7 @@ def _slices(text: str, every: int) -> Iterator[str]:
 
 
 def problems(messages: Sequence[Message], original: Sequence[Message]) -> list[str]:
-    """Return what an OpenAI-style provider would reject or the user would miss; [] is valid."""
+    """Return what an OpenAI-style provider would reject or the user would miss; [] means valid."""
     if not messages:
         return ["empty"]
     faults = []

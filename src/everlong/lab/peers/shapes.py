@@ -8,7 +8,7 @@ __all__ = ["FAILURES", "SUMMARY", "Counting", "Fitting", "Message", "split_syste
 
 Message = dict[str, Any]
 
-#: The answer of every stub model that a peer asks for a summary: the same for all, about 60 tokens.
+#: The answer of every stub model that a peer asks for a summary: always the same, about 60 tokens.
 SUMMARY = (
     "The user asked for several fixes in the workspace and named a ticket with each. The agent read files, logs and "
     "search results, found a pool that leaks under load and a retry without a limit, changed both, and ran the tests. "
@@ -32,8 +32,8 @@ FAILURES: tuple[type[Exception], ...] = (
 class Fitting:
     """One way to bring a history under a budget.
 
-    Only `fit` is timed, on what `read` made of the OpenAI messages: a user of that library holds them in its own form.
-    `write` makes OpenAI messages again; it gets the original ones, to take over what the library did not touch.
+    Only `fit` is timed, on what `read` made of the OpenAI messages, because a user of that library has them in its own
+    form. `write` makes OpenAI messages again; it gets the original ones, to keep what the library did not change.
     """
 
     read: Callable[[list[Message]], Any]
@@ -49,16 +49,16 @@ def split_system(messages: list[Message]) -> tuple[list[Message], list[Message]]
 
 
 def without_empty_calls(messages: list[Message]) -> list[Message]:
-    """Return the messages without lists of calls that stayed empty while they were put together."""
+    """Return the messages without empty lists of calls."""
     return [{key: value for key, value in message.items() if key != "tool_calls" or value} for message in messages]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counting:
-    """One way to count. `count` is timed on what `read` made of the messages; `forget` drops what it remembers.
+    """One way to count. `count` is timed on what `read` made of the messages; `forget` clears its cache.
 
-    `grow` takes a history that has been counted and returns the function that counts it with one more message, given as
-    a list of one.
+    `grow` takes a history that has been counted and returns a function that counts it with one more message, given as a
+    list of one.
     """
 
     read: Callable[[list[dict[str, Any]]], Any]

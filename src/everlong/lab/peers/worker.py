@@ -3,8 +3,8 @@
     {"keep": 40, "add": [message, …], "length": 42, "budget": 8000}
     {"messages": [0, 37, {"role": …}]}   or   {"error": "ValueError: …"}
 
-The process keeps the messages that it was sent: a request says how many of them to keep, what to add, and how many from
-the beginning are meant. An answer names a message that the peer left unchanged by its index. What a peer prints goes to
+The process keeps the messages that it received: a request says how many of them to keep, what to add, and how many from
+the beginning to use. An answer gives a message that the peer left unchanged as its index. What a peer prints goes to
 standard error. An unexpected failure ends the process; its last line says why.
 """
 
@@ -23,13 +23,13 @@ Answer = dict[str, Any]
 
 
 def way_of(module: str, strategy: str) -> Fitting:
-    """Return the way to fit that an adapter's module offers under that name."""
+    """Return the way to fit with that name from an adapter's module."""
     offered: dict[str, Fitting] = importlib.import_module(module).STRATEGIES
     return offered[strategy]
 
 
 def attempt(way: Fitting, messages: list[Message], budget: int) -> Answer:
-    """Return the messages of the peer, or how it failed: that is a finding too."""
+    """Return the messages of the peer, or how it failed, which is a finding too."""
     try:
         return {"messages": way.write(way.fit(way.read(messages), budget), messages)}
     except way.failures as error:
@@ -58,9 +58,9 @@ def _key(message: Message) -> str:
 
 
 def main() -> None:
-    """`python -m everlong.lab.peers.worker MODULE STRATEGY`"""
+    """Run `python -m everlong.lab.peers.worker MODULE STRATEGY`."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    os.dup2(2, 1)  # a peer that prints must not be taken for an answer
+    os.dup2(2, 1)  # output that a peer prints must not be mistaken for an answer
     serve(way_of(sys.argv[1], sys.argv[2]), sys.stdin, answers)
 
 

@@ -1,5 +1,5 @@
-"""Replay: send a conversation that really happened again, request by request, and see what that costs and keeps.
+"""Replay: send a recorded conversation again, request by request, and see what that costs and keeps.
 
-`sources` finds sessions, `policies` knows what may be done with them, `playback` plays one session under one policy and
+`sources` finds sessions, `policies` has what can be done with them, `playback` plays one session under one policy and
 `plan` all of them. No model is called.
 """

@@ -1,4 +1,4 @@
-"""Policies to compare with, in a few lines each: some keep what they cut, others cut again for every request.
+"""Policies for comparison, in a few lines each: some keep their cuts, others cut again for every request.
 
 All of them cut between steps (a call and its results) and keep the system text. Sizes are shares of the budget, which
 includes the prompt overhead.
@@ -17,12 +17,12 @@ from everlong.wire import Usage
 
 __all__ = ["ClearResults", "DropRounds", "KeepWhole", "Marks", "SelectEachTurn", "Summarise", "TrimResults"]
 
-SUMMARY_TOKENS = 2_800  # what Claude Code's own summaries take
+SUMMARY_TOKENS = 2_800  # the size of Claude Code's own summaries
 INSTRUCTION = Message(
     Role.USER, (Text("Summarise the conversation so far, so that the work can go on from it. " * 12),)
 )
 SUMMARY_TEXT = "summary "  # one token in most vocabularies
-ATTEMPTS, LESS = 5, 0.97  # to make a strategy fit that counts differently, and how much less it gets than computed
+ATTEMPTS, LESS = 5, 0.97  # attempts to fit a strategy that counts differently; the share of the budget that it gets
 KEPT_RESULTS = 3  # at the end, if old ones are cleared
 
 
@@ -37,7 +37,7 @@ class Marks:
 
 @dataclass(slots=True)
 class _Conversation:
-    """What every policy here knows: the terms, and the conversation so far."""
+    """What every policy here has: the terms, and the conversation so far."""
 
     terms: Terms
     messages: list[Message] = field(default_factory=list)
@@ -61,7 +61,7 @@ class _Conversation:
 
 @dataclass(slots=True)
 class KeepWhole(_Conversation):
-    """Send everything, always: to a model with a large enough window."""
+    """Always send everything: for a model with a large enough window."""
 
     def ask(self, moment: float) -> Sending:  # noqa: ARG002 - time changes nothing
         """Return all messages."""
@@ -72,8 +72,8 @@ class KeepWhole(_Conversation):
 class SelectEachTurn(_Conversation):
     """Select again for every request, by a strategy of the lab.
 
-    Strategies count as the lab does. If the replay counts for a model with another vocabulary, the budget is converted
-    by both counts of the conversation so far, and lowered if the selection is then still too large.
+    Strategies use the lab's counter. If the replay counts for a model with another vocabulary, the budget is converted
+    by both counts of the conversation so far, and lowered if the selection is still too large.
     """
 
     strategy: Strategy | None = None
@@ -137,7 +137,7 @@ class DropRounds(_Conversation):
 
 @dataclass(slots=True)
 class ClearResults(_Conversation):
-    """From `high` of the budget on, replace all tool results but the newest by a line, again for every request.
+    """From `high` of the budget on, replace all tool results but the newest with a line, again for every request.
 
     If that is still too much, keep only the newest steps that fit.
     """
@@ -163,7 +163,7 @@ class ClearResults(_Conversation):
 class TrimResults(_Conversation):
     """Cut old tool results to their ends in batches; drop whole steps if that is not enough.
 
-    With `each_turn` every result is cut as soon as it is old, and only steps are dropped in batches.
+    With `each_turn`, every result is cut as soon as it is old, and only steps are dropped in batches.
     """
 
     marks: Marks = Marks(0.85, 0.5)
@@ -196,7 +196,7 @@ class TrimResults(_Conversation):
         return tuple(self._short.get(at, self.messages[at]) for at in places)
 
     def _shorten(self, places: range, wanted: int) -> int:
-        """Cut old results, oldest first, until `wanted` tokens are saved; all if it is 0. Return the tokens saved."""
+        """Cut old results, oldest first, until `wanted` tokens are saved; all if it is 0. Returns the saved tokens."""
         saved = 0
         for at in places:
             if wanted and saved >= wanted:
@@ -213,8 +213,9 @@ class TrimResults(_Conversation):
 class Summarise(_Conversation):
     """At the threshold, ask for a summary of everything on the cached prefix; then send it and the newest steps.
 
-    The summary repeats one word, as long as a summary of Claude Code: no probe is found in it, and what a model would
-    have kept is credited by kind. `cap` is the most tokens of a result on arrival; `limit` is a threshold in tokens.
+    The summary repeats one word, and is as long as a summary of Claude Code: no probe is found in it, and what a model
+    would have kept is credited by kind. `cap` is the most tokens of a result on arrival; `limit` is a threshold in
+    tokens.
     """
 
     high: float = 0.95
@@ -265,5 +266,5 @@ def _summary(number: int) -> History:
 
 
 def _capped(message: Message, tokens: int) -> Message:
-    most = 4 * tokens  # characters, about
+    most = 4 * tokens  # approximate characters
     return with_results(message, lambda text: text if len(text) <= most else f"{text[:most]}\n[…]")

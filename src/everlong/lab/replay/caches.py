@@ -1,8 +1,8 @@
 """A provider's prompt cache: how much of each request it reads, and how much it writes.
 
-There are two kinds. *Automatic*: the longest prefix that an earlier request had too, in whole steps. *Marked*: only
-prefixes that end at a mark of an earlier request, found from a mark of this one by looking a few blocks back. Both
-forget a prefix after a while, counted from its last use. A message is the smallest unit that is matched.
+There are two kinds. *Automatic*: the longest prefix in common with an earlier request, in whole steps. *Marked*: only
+prefixes that end at a mark of an earlier request, found from a mark of this one by looking a few blocks back. Both drop
+a prefix some time after its last use. A message is the smallest unit that is matched.
 """
 
 from collections.abc import Sequence
@@ -15,13 +15,13 @@ from everlong.wire import Usage
 
 __all__ = ["Cache", "Outgoing", "Rules", "shared"]
 
-REMEMBERED = 24  # requests that no later one extends: those before a cut, and calls beside the conversation
-LOOKED_BACK = 20  # blocks before a mark in which an earlier mark is found
+REMEMBERED = 24  # requests that no later one extends: those before a cut, and calls for summaries
+LOOKED_BACK = 20  # blocks before a mark that are searched for an earlier mark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How a provider caches. `least` tokens are the shortest prefix, `step` its growth, `seconds` its lifetime."""
+    """How a provider caches. `least` is the shortest prefix in tokens, `step` its growth, `seconds` its lifetime."""
 
     kind: Literal["automatic", "marked", "none"]
     least: int = 1_024
@@ -34,7 +34,7 @@ class Outgoing:
     """A request as a cache sees it: the prompt overhead in tokens, then messages.
 
     `ends` are the tokens up to the end of the overhead and of each message. `marks` are the numbers of messages before
-    each mark; 0 is the mark behind the overhead. None: a mark behind every message.
+    each mark; 0 is the mark after the overhead. None means a mark after every message.
     """
 
     messages: History
@@ -57,7 +57,7 @@ class Outgoing:
 @dataclass(slots=True)
 class _Entry:
     sent: Outgoing
-    #: number of messages -> until when the prefix of that many is known
+    #: number of messages -> until when the prefix with that many is cached
     until: dict[int, float]
 
 
@@ -69,7 +69,7 @@ class Cache:
     _entries: list[_Entry] = field(default_factory=list)
 
     def take(self, sent: Outgoing, moment: float, output: int = 0) -> Usage:
-        """Remember a request at that moment (seconds); return the usage that the provider reports for it."""
+        """Remember a request at that moment (in seconds); return the usage that the provider reports for it."""
         if self.rules.kind == "none":
             return Usage(prompt=sent.tokens, output=output)
         known = self._known_prefix(sent, moment)
@@ -80,7 +80,7 @@ class Cache:
         return Usage(prompt=sent.tokens, cached=read, cache_written=self._remember(sent, moment, read), output=output)
 
     def _known_prefix(self, sent: Outgoing, moment: float) -> int:
-        """Return the longest known prefix in messages, and prolong it; -1 if not even the overhead is known."""
+        """Return the longest cached prefix in messages, and renew it; -1 if not even the overhead is cached."""
         best = -1
         for entry in self._entries:
             if entry.sent.ends[0] != sent.ends[0]:
@@ -92,7 +92,7 @@ class Cache:
         return best
 
     def _reach(self, known: int, same: int, sent: Outgoing) -> int:
-        """Return how many messages of a known prefix this request can use; -1 if not even the overhead."""
+        """Return how many messages of a cached prefix this request can use; -1 if not even the overhead."""
         if self.rules.kind == "automatic" or sent.marks is None:
             return min(known, same)
         return known if known <= same and _seen_from(known, sent) else -1
@@ -109,14 +109,14 @@ class Cache:
         for entry in self._entries:
             if not _extends(sent, entry.sent):
                 others.append(entry)
-            elif not everywhere:  # its marks end prefixes of this request too
+            elif not everywhere:  # its marks are ends of prefixes of this request too
                 until = {mark: time for mark, time in entry.until.items() if time >= moment} | until
         self._entries = [*others, _Entry(sent, until)][-REMEMBERED:]
         return max(0, sent.ends[max(known)] - read)
 
 
 def shared(one: History, other: History) -> int:
-    """Return how many messages both begin with."""
+    """Return the number of common leading messages."""
     for at, (a, b) in enumerate(zip(one, other, strict=False)):
         if a is not b and a != b:
             return at
@@ -131,7 +131,7 @@ def _extends(sent: Outgoing, before: Outgoing) -> bool:
 
 
 def _seen_from(known: int, sent: Outgoing) -> bool:
-    """Return whether a mark of the request stands close enough behind a known prefix to find it."""
+    """Return whether a mark of the request is close enough after a cached prefix to find it."""
     for mark in sent.marks or ():
         if known == mark:
             return True

@@ -1,6 +1,6 @@
 """How a policy takes part in a replay: it gets the messages of a conversation and decides what to send.
 
-A policy sees what a program in its place would see, in order, and nothing of what comes later.
+A policy sees what a program in its place would see, in order, and nothing that comes later.
 """
 
 from collections.abc import Callable
@@ -23,10 +23,10 @@ OVERHEAD_FORMS: tuple[OverheadForm, ...] = ("tools", "system", "both")
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What holds for every request: the window, the tokens reserved for the reply, and the prompt overhead.
+    """What applies to every request: the window, the tokens reserved for the reply, and the prompt overhead.
 
     The overhead (`front`) stands for the system text and the tools, which transcripts leave out; `form` says which of
-    them it is made of. Tokens are counted for `model`.
+    them it consists of. Tokens are counted for `model`.
     """
 
     window: int
@@ -54,7 +54,7 @@ class Terms:
     def movable(self, history: History) -> int:
         """Return the tokens that a compaction of the history can move: what is neither overhead nor must stay.
 
-        A call stays as long as its result is not read.
+        A call must stay until its result has been read.
         """
         reasons = protected(history)
         stays = set(reasons)
@@ -66,9 +66,9 @@ class Terms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Beside:
-    """A call beside the conversation, for a summary: what was sent, and how many tokens came back.
+    """A call outside the conversation, for a summary: what was sent, and how many tokens came back.
 
-    `alone`: it does not carry the prompt overhead of the conversation.
+    `alone` means that it does not have the prompt overhead of the conversation.
     """
 
     messages: History
@@ -79,11 +79,12 @@ class Beside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sending:
-    """One request. `cut`: what was sent before was shortened for it; `early`, right after the last answer, so that
-    what came since is new. `beside`: the calls that were made before it.
+    """One request.
 
-    `marks` are the cache marks. `summarised`: a summary replaces some of the messages. `refused` says why nothing can
-    be sent; there are no messages then.
+    `cut` means that what was sent before was shortened for it; `early`, that this happened directly after the last
+    answer, so that everything since then is new. `beside` are the calls that were made before it. `marks` are the cache
+    marks. `summarised` means that a summary replaces some of the messages. `refused` says why nothing can be sent; then
+    there are no messages.
     """
 
     messages: History = ()
@@ -99,10 +100,10 @@ class Course(Protocol):
     """One conversation under one policy."""
 
     def say(self, messages: History) -> None:
-        """Take more of the conversation: what the user, the model and the tools said."""
+        """Take more of the conversation: messages of the user, the model and the tools."""
 
     def ask(self, moment: float) -> Sending:
-        """Return what is sent for the next answer. `moment` is in seconds since the beginning."""
+        """Return what is sent for the next answer. `moment` is in seconds from the beginning."""
 
     def receive(self, usage: Usage, answer: Message) -> None:
         """Take the answer to the last request and the usage that the provider reports for it.
@@ -111,12 +112,12 @@ class Course(Protocol):
         """
 
     def close(self) -> tuple[Beside, ...]:
-        """End the conversation; return the calls that were made beside it since the last request."""
+        """End the conversation; return the calls that were made outside it since the last request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy by its name. `begin` starts a conversation under it."""
+    """A policy with its name. `begin` starts a conversation under it."""
 
     name: str
     begin: Callable[[Terms], Course]

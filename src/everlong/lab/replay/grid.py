@@ -1,6 +1,6 @@
-"""The grid of continuity: every session in every window with every prompt overhead, and what stood after each cut.
+"""The grid of continuity: every session in every window with every prompt overhead, and what was left after each cut.
 
-The sessions go through `played`, so the engine is asked as in production, with a history that grows request by request.
+The sessions go through `played`, so the engine works as in production, with a history that grows request by request.
 """
 
 from collections import Counter as Tally
@@ -28,19 +28,20 @@ __all__ = [
     "as_observations",
     "cells_of",
     "observed_in",
+    "playable",
     "summed_cell",
     "walk_grid",
     "walked",
 ]
 
-LARGEST_OVERHEAD = 0.7  # of the window; with more of it there is no conversation to speak of
+LARGEST_OVERHEAD = 0.7  # of the window; with more, there is hardly any conversation
 RESULT, ACTION = "Observation: ", "Action: "
 BETWEEN = "\n\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One place of the grid."""
+    """One cell of the grid."""
 
     policy: str
     window: int
@@ -49,7 +50,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GridPlan:
-    """What is walked: the grid and what holds for every request in it."""
+    """What is played: the grid, and what applies to every request in it."""
 
     policies: tuple[str, ...]
     windows: tuple[int, ...]
@@ -60,7 +61,7 @@ class GridPlan:
     form: OverheadForm = "both"
 
     def terms(self, cell: Cell) -> Terms:
-        """Return what holds for every request in a cell."""
+        """Return what applies to every request in a cell."""
         return Terms(
             window=cell.window,
             tariff=self.tariff,
@@ -73,7 +74,7 @@ class GridPlan:
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """One compaction: the answer that it led to, what stood after it, and `new`, as `Paid` has it."""
+    """One compaction: the answer that followed, what was left after it, and `new`, as in `Paid`."""
 
     at: int
     standing: Standing
@@ -82,7 +83,7 @@ class Crossing:
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """One session in one cell: its compactions in order, and how many requests lie between each two of them."""
+    """One session in one cell: its compactions in order, and the number of requests between each two."""
 
     session: str
     requests: int
@@ -96,10 +97,10 @@ class Walked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CellResult:
-    """All sessions in one cell. `task`, `steps` and `words` count the compactions after which each of these stood.
+    """All sessions in one cell. `task`, `steps` and `words` count the compactions after which each of these was there.
 
-    `missing` counts what was missing, by its name; `examples` are places where something was, as (session, answer,
-    what). `new` are the least and the median share of what can move that was new between two compactions.
+    `missing` counts what was missing, by its name; `examples` are places where something was missing, as (session,
+    answer, what). `new` are the least and the median share of the movable part that was new between two compactions.
     """
 
     policy: str
@@ -127,7 +128,7 @@ MOST_EXAMPLES = 5
 
 
 def cells_of(plan: GridPlan) -> list[Cell]:
-    """Return the cells of a plan, without those whose overhead takes too much of the window."""
+    """Return the cells of a plan, without those whose overhead is too large for the window."""
     return [
         Cell(policy, window, overhead)
         for policy in plan.policies
@@ -147,36 +148,27 @@ class _Job:
 def walk_grid(
     sessions: Sequence[Session], plan: GridPlan, processes: int = 1, report: Callable[[int], None] = lambda _: None
 ) -> list[CellResult]:
-    """Return a result for each cell of the plan. `report` gets 1 for each session in each cell.
-
-    A session is left out of a cell where its own system text and the overhead together take too much of the window.
-    """
-    jobs = [
-        _Job(plan, session, cell)
-        for cell in cells_of(plan)
-        for session in sessions
-        if cell.overhead + _system_text(session, plan.terms(cell)) <= LARGEST_OVERHEAD * cell.window
-    ]
+    """Return a result for each cell of the plan. `report` gets 1 for each session in each cell."""
+    jobs = [_Job(plan, session, cell) for cell in cells_of(plan) for session in playable(sessions, plan, cell)]
     found: dict[Cell, list[Walked]] = {cell: [] for cell in cells_of(plan)}
-    for job, one in zip(jobs, run(_walk, jobs, processes, size=_size, report=lambda _: report(1)), strict=True):
+    done = run(_walk, jobs, processes, size=lambda job: job.session.work, report=lambda _: report(1))
+    for job, one in zip(jobs, done, strict=True):
         found[job.cell].append(one)
     return [summed_cell(cell, each) for cell, each in found.items()]
 
 
-def _system_text(session: Session, terms: Terms) -> int:
-    return terms.counter.messages(message for message in session.messages if message.role is Role.SYSTEM)
+def playable(sessions: Sequence[Session], plan: GridPlan, cell: Cell) -> list[Session]:
+    """Return the sessions whose own system text, with the overhead of a cell, leaves enough of its window."""
+    count, room = plan.terms(cell).counter.messages, LARGEST_OVERHEAD * cell.window - cell.overhead
+    return [each for each in sessions if count(said for said in each.messages if said.role is Role.SYSTEM) <= room]
 
 
 def _walk(job: _Job) -> Walked:
     return walked(job.session, policy_named(job.cell.policy), job.plan.terms(job.cell))
 
 
-def _size(job: _Job) -> int:
-    return job.session.facts.tokens * len(job.session.requests)
-
-
 def walked(session: Session, policy: Policy, terms: Terms) -> Walked:
-    """Play a session and judge what stands after each compaction."""
+    """Play a session and judge what is left after each compaction."""
     standings: dict[int, Standing] = {}
     observations = session.observations
 
@@ -250,10 +242,10 @@ def observed_in(session: Session) -> Session:
 
 
 def as_observations(session: Session) -> Session:
-    """Return a session as an agent without tool calls would have had it: actions in the text, results as user messages.
+    """Return a session as that of an agent without tool calls: actions in the text, results as user messages.
 
     Example: call read(a.py), result "x" -> assistant "Action: read\\n{…}", user "Observation: x". Its probes are left
-    out, since they name other positions.
+    out, because they name other positions.
     """
     if not any(message.calls for message in session.messages):
         return observed_in(session)
@@ -263,10 +255,10 @@ def as_observations(session: Session) -> Session:
         if not message.results:
             messages.append(_acting(message) if message.calls else message)
             continue
-        told = BETWEEN.join(f"{RESULT}{part.text}" for part in message.results)
+        text = BETWEEN.join(f"{RESULT}{part.text}" for part in message.results)
         if len(messages) - 1 in observations:  # results of one step come in one message
-            told = f"{messages.pop().text}{BETWEEN}{told}"
-        messages.append(Message(Role.USER, (Text(told),)))
+            text = f"{messages.pop().text}{BETWEEN}{text}"
+        messages.append(Message(Role.USER, (Text(text),)))
         observations.add(len(messages) - 1)
     return replace(session, messages=tuple(messages), cases=(), times=(), observations=frozenset(observations))
 

@@ -1,6 +1,6 @@
-"""Everlong's engine as a policy: the same `prepare`, `record_usage` and summaries as in production, on a memory store.
+"""Everlong's engine as a policy: the same `prepare`, `record_usage` and summaries as in production, in memory.
 
-The answers are those of the conversation. The summaries are made of the conversation's own words, as long as a model
+The answers are those of the conversation. The summaries consist of the conversation's own words, are as long as a model
 would write them, and pass the same audit as any other.
 """
 
@@ -22,6 +22,7 @@ from everlong.engine import (
     Request,
     Settings,
     Summaries,
+    Summarizing,
     breakpoints,
     counter_for,
     newest_summary,
@@ -39,7 +40,7 @@ __all__ = ["Ours", "marks_of"]
 
 THREAD = "replay"
 BEGINNING = datetime(2026, 1, 1, tzinfo=UTC)
-WORD, LETTER, LETTERS = "tool ", "z", 12  # fill the prompt overhead: whole words, then letters for the rest
+WORD, LETTER, LETTERS = "tool ", "z", 12  # filler for the prompt overhead: whole words, then letters for the rest
 SUMMARY_TOKENS = 800  # about what our own instruction asks for: lists of short sentences
 LONGEST_ITEM = 300  # characters
 
@@ -57,7 +58,7 @@ class _Author:
         self.called: list[Beside] = []
 
     async def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
-        """Answer with a stand-in for a summary."""
+        """Answer with a substitute for a summary."""
         message = _stand_in_summary(request.messages, self._terms.counter)
         output = self._terms.counter.message(message)
         alone = request.caching is None  # a transcript as text, not a continuation of what was sent before
@@ -72,15 +73,21 @@ class _Author:
 
 
 class Ours:
-    """One conversation through the engine."""
+    """One conversation through the engine; without a choice of `summaries`, in mode trim."""
 
     def __init__(
-        self, terms: Terms, *, preset: str = "auto", threshold: float | None = None, summaries: bool = True
+        self,
+        terms: Terms,
+        *,
+        preset: str = "auto",
+        threshold: float | None = None,
+        summaries: Summarizing | None = "auto",
     ) -> None:
         self._moment = 0.0
         self._author = _Author(terms)
         settings = Settings(
-            mode="auto" if summaries else "trim",
+            mode="trim" if summaries is None else "auto",
+            summaries=summaries or "auto",
             preset=preset,
             threshold=threshold,
             window=terms.window,
@@ -128,7 +135,9 @@ class Ours:
         except BudgetImpossible as error:
             return Sending(beside=beside, summarised=self._summarised, refused=str(error))
         if before is None or prepared.compactions != before.compactions:
-            self._summarised = newest_summary(self.engine.blocking.context.threads, THREAD) is not None
+            summary = newest_summary(self.engine.blocking.context.threads, THREAD)
+            # A summary by code is searched as text.
+            self._summarised = summary is not None and summary.source == "model"
         messages, marks = _without(self._overhead, prepared.request.messages, marks_of(prepared.request))
         return Sending(
             messages=messages,
@@ -140,14 +149,14 @@ class Ours:
         )
 
     def _shortened(self, before: Prepared, prepared: Prepared) -> bool:
-        """Return whether the engine replaced what was sent before: it counted a cut, or its preset cuts every call."""
+        """Return whether the engine replaced what was sent before: it counted a cut, or its preset cuts each call."""
         if prepared.compactions == before.compactions and not self._every_call:
             return False
         sent = before.request.messages
         return shared(sent, prepared.request.messages) < len(sent)
 
     def receive(self, usage: Usage, answer: Message) -> None:
-        """Record usage and answer. A summary that is due is written before the conversation goes on."""
+        """Record usage and answer. A summary that is due is written before the conversation continues."""
         prepared = self._prepared
         assert prepared is not None, "a reply follows a request"
         self.engine.blocking.record_usage(prepared, usage)
@@ -155,7 +164,7 @@ class Ours:
         self._loop.run_until_complete(self._write_if_due(prepared))
 
     def close(self) -> tuple[Beside, ...]:
-        """Close the event loop; return the calls that were not paid for yet."""
+        """Close the event loop; return the calls that have not been paid for yet."""
         self._loop.close()
         return tuple(self._author.called)
 
@@ -165,7 +174,7 @@ class Ours:
 
 
 def _stand_in_summary(messages: History, counter: Counter) -> Message:
-    """Return a summary as a model would write it, in JSON, made of the newest things that the assistant said."""
+    """Return a summary as a model would write it, in JSON, from the newest things that the assistant said."""
     replies = [
         one_line(message.text) for message in messages if message.role is Role.ASSISTANT and message.text.strip()
     ]
@@ -183,7 +192,7 @@ def _stand_in_summary(messages: History, counter: Counter) -> Message:
 
 
 def marks_of(request: Request) -> tuple[int, ...]:
-    """Return the cache marks of a request to Anthropic: behind the system text, and where the engine wants them.
+    """Return the cache marks of a request to Anthropic: after the system text, and where the engine wants them.
 
     A request that no later one extends has none.
     """
@@ -193,7 +202,7 @@ def marks_of(request: Request) -> tuple[int, ...]:
 
 
 def _priced(terms: Terms) -> Registry:
-    """Return a registry that knows the model by the prices of the replay: they decide how deep compactions go."""
+    """Return a registry with the replay's prices for the model: they decide how deep compactions go."""
     prices = terms.tariff.prices
     entry = Entry(
         provider="",
@@ -210,7 +219,7 @@ def _priced(terms: Terms) -> Registry:
 
 
 def _without(overhead: History, messages: History, marks: tuple[int, ...]) -> tuple[History, tuple[int, ...]]:
-    """Return messages and cache marks without the system text of the overhead, which the replay counts by itself."""
+    """Return messages and cache marks without the system text of the overhead, which the replay counts separately."""
     if not overhead or messages[: len(overhead)] != overhead:
         return messages, marks
     return messages[len(overhead) :], tuple(max(0, mark - len(overhead)) for mark in marks)
@@ -218,7 +227,7 @@ def _without(overhead: History, messages: History, marks: tuple[int, ...]) -> tu
 
 @lru_cache(maxsize=64)
 def _tools_of(model: str, tokens: int) -> tuple[JsonText, ...]:
-    """Return a tool whose schema takes so many tokens; none if even the shortest is too long."""
+    """Return a tool whose schema has this many tokens; none if even the shortest is too long."""
     counter = counter_for(model)
     filled = _filled(tokens, lambda filler: counter.tools([_schema(filler)]))
     return () if filled is None else (_schema(filled),)
@@ -226,14 +235,14 @@ def _tools_of(model: str, tokens: int) -> tuple[JsonText, ...]:
 
 @lru_cache(maxsize=64)
 def _system_of(model: str, tokens: int) -> History:
-    """Return a system message of so many tokens; none if even the shortest is too long."""
+    """Return a system message of this many tokens; none if even the shortest is too long."""
     counter = counter_for(model)
     filled = _filled(tokens, lambda filler: counter.message(_system(filler)))
     return () if filled is None else (_system(filled),)
 
 
 def _filled(tokens: int, size: Callable[[str], int]) -> str | None:
-    """Return the filler with which something has that size; None if it is larger without any."""
+    """Return the filler that gives something that size; None if it is larger without any."""
     words = bisect_right(range(2 * tokens), tokens, key=lambda many: size(WORD * many)) - 1
     if words < 0:
         return None

@@ -14,26 +14,26 @@ from everlong.lab.replay.tariffs import Tariff
 
 __all__ = ["DEARER", "ReplayPlan", "replayed", "summed"]
 
-DEARER = 1.01  # times uncut; less comes from the few tokens that a repair adds, not from a lost cache
+DEARER = 1.01  # times uncut; smaller differences come from tokens that a repair adds, not from a lost cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPlan:
-    """What to replay, and how. `reading`: what was lost is read again and paid for."""
+    """What to replay, and how. `reading` means that lost text is read again and paid for."""
 
     policies: tuple[str, ...]
     windows: tuple[int, ...]
     tariff: Tariff
     model: str
     reply: int = 8_000
-    #: Prompt overheads in tokens, each played by itself, and what they are made of.
+    #: Prompt overheads in tokens, each played separately, and what they consist of.
     overheads: tuple[int, ...] = (12_000,)
     form: OverheadForm = "tools"
     pauses: Pauses = "recorded"
     reading: bool = True
 
     def terms(self, window: int, overhead: int) -> Terms:
-        """Return what holds for every request in that window with that overhead."""
+        """Return what applies to every request in that window with that overhead."""
         return Terms(
             window=window, tariff=self.tariff, model=self.model, reply=self.reply, front=overhead, form=self.form
         )
@@ -58,7 +58,7 @@ def replayed(
     ]
     needed = list(dict.fromkeys((*uncut, *wanted)))
     jobs = [_Job(plan, session, *each) for each in needed for session in sessions]
-    played_jobs = iter(run(_play, jobs, processes, size=_size, report=lambda _: report(1)))
+    played_jobs = iter(run(_play, jobs, processes, size=lambda job: job.session.work, report=lambda _: report(1)))
     played_by = {each: list(islice(played_jobs, len(sessions))) for each in needed}
     return [summed(played_by[each], played_by[UNCUT, plan.windows[0], each[2]]) for each in wanted]
 
@@ -69,15 +69,11 @@ def _play(job: _Job) -> Played:
     return played(job.session, policy_named(job.policy), terms, plan.pauses, reading=plan.reading)
 
 
-def _size(job: _Job) -> int:
-    return job.session.facts.tokens * len(job.session.requests)
-
-
 def summed(played: Sequence[Played], uncut: Sequence[Played]) -> ReplayResult:
     """Sum up one policy, window, overhead and tariff over all conversations. `uncut` are the same, nothing cut.
 
     A conversation counts as dearer if it cost over one percent more than uncut: even if nothing had to be cut, repairs
-    of a request add a few tokens.
+    add a few tokens to a request.
     """
     first = played[0]
     paid = [request for conversation in played for request in conversation.paid]

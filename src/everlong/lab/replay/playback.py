@@ -1,8 +1,8 @@
 """Playback: one conversation under one policy. Every request is made, billed, checked and searched for its probes.
 
-What was lost and is needed now is read again, as an agent would do: one request more, and its result is paid for as
-long as it would stay in the conversation. The policy does not see it, so that what the policy kept is not mixed with
-what was brought back.
+Lost text that is needed now is read again, as an agent would do: one more request, and its result is paid for as long
+as it would stay in the conversation. The policy does not see it, so that what the policy kept is not mixed with what
+was read again.
 """
 
 import zlib
@@ -22,7 +22,7 @@ from everlong.wire import OPENAI_CHAT, Usage, problems
 
 __all__ = ["SUMMARIES_KEEP", "Validity", "played"]
 
-#: The share of strings that Claude Code's own summaries kept at 72 real compactions, by their kind.
+#: The share of strings that Claude Code's own summaries kept at 72 real compactions, by kind.
 SUMMARIES_KEEP = {"path": 0.66, "identifier": 0.42, "code": 0.42, "edit_line": 0.10}
 READING_OUTPUT = 80  # tokens of the call that reads a text again
 LONGEST_READING = 8_000  # tokens of a text that is read again
@@ -31,7 +31,7 @@ NOTHING_SENT = Outgoing(messages=(), ends=(0,))
 
 @dataclass(slots=True)
 class _ReadAgain:
-    """The texts that were read again and are still there, with their tokens: sent before, and still to send."""
+    """The texts that were read again and are still there, with their tokens: already sent, and still to send."""
 
     texts: list[str] = field(default_factory=list)
     sent: int = 0
@@ -57,7 +57,7 @@ class _ReadAgain:
 
 @dataclass(slots=True)
 class _Run:
-    """A conversation under way: its policy, its cache, and what was paid so far."""
+    """A conversation in progress: its policy, its cache, and what was paid so far."""
 
     terms: Terms
     messages: History
@@ -68,13 +68,14 @@ class _Run:
     again: _ReadAgain = field(default_factory=_ReadAgain)
     _before: History | None = None
     _outgoing: Outgoing = NOTHING_SENT
-    #: What the last cut could move, None before the first; what requests gained since; where the last one was sent.
+    #: What the last cut could move, None before the first; what requests have gained since; and where the last one was
+    #: sent.
     _movable: int | None = None
     _gained: int = 0
     _sent_at: int = 0
 
     def ask(self, at: int, moment: float) -> Sending:
-        """Return what the policy sends, and pay for the calls beside it. A cut also drops what was read again."""
+        """Return what the policy sends, and pay for its other calls. A cut also drops what was read again."""
         sending = self.course.ask(moment)
         if sending.cut:
             self.again = _ReadAgain()
@@ -82,7 +83,7 @@ class _Run:
         return sending
 
     def summarise(self, at: int, beside: Iterable[Beside], moment: float) -> None:
-        """Pay for calls that were made beside the conversation."""
+        """Pay for calls that were made outside the conversation."""
         for call in beside:
             front = 0 if call.alone else self.terms.front
             paid = Paid(at=at, kind="summary", output=call.output)
@@ -90,7 +91,7 @@ class _Run:
 
     def answer(self, at: int, sending: Sending, moment: float, answer: Message) -> None:
         """Send the request for the next answer."""
-        if sending.refused:  # nothing is sent; the next request is compared with the last one that was
+        if sending.refused:  # nothing is sent; the next request is compared with the last one that was sent
             self.paid.append(Paid(at=at, kind="answer", output=0, over=True, problems=(sending.refused,)))
             self.course.say((answer,))
             return
@@ -105,10 +106,10 @@ class _Run:
         self.course.receive(self._bill(paid, self._sized_for(sending), moment), answer)
 
     def _renewed(self, at: int, *, early: bool) -> float | None:
-        """Return what requests gained since the last cut, as a share of what that could move; None for the first cut.
+        """Return what requests gained since the last cut, as a share of what it could move; None for the first cut.
 
-        What the policy itself adds, such as what it recalls for a question, is new as well. What came after a cut that
-        was made early is new for the next one.
+        What the policy itself adds, such as a recall for a question, is new as well. What comes after an early cut is
+        new for the next one.
         """
         answer, since = self.messages[self._sent_at : self._sent_at + 1], self.messages[self._sent_at + 1 : at]
         later = self.terms.counter.messages(since)
@@ -127,7 +128,7 @@ class _Run:
         return self._sized(sending.messages, sending.marks, self.terms.front)
 
     def _sized(self, messages: History, marks: tuple[int, ...] | None, front: int) -> Outgoing:
-        """Return a request with the sizes of its messages. Those of the previous request are known."""
+        """Return a request with the sizes of its messages; those of the previous request are known."""
         before = self._outgoing
         same = shared(before.messages, messages)
         more = front - before.ends[0]
@@ -138,7 +139,7 @@ class _Run:
         return self._outgoing
 
     def _bill(self, paid: Paid, sent: Outgoing, moment: float) -> Usage:
-        """Note what a request costs; return the usage that the provider reports for it alone."""
+        """Record what a request costs; return the usage that the provider reports for it alone."""
         usage = self.cache.take(sent, moment, paid.output)
         total = usage if paid.kind == "summary" else self.again.billed(usage)
         self.paid.append(
@@ -166,7 +167,7 @@ def played(
 ) -> Played:
     """Play a conversation under a policy; return every request and every probe.
 
-    `watch` sees every request with the number of messages that stood before it.
+    `watch` is called with every request and the number of messages before it.
     """
     user_first = terms.tariff.rules.kind == "marked"  # Anthropic's rule, and only Anthropic has marks
     known = frozenset(Validity(user_first).all_of(session.messages))
@@ -183,9 +184,9 @@ def played(
         if watch is not None:
             watch(at, sending)
         for case in cases.get(at, ()):
-            outcome = _probe(case, sending)
+            outcome = _probe(case, sending, run.again)
             probes.append(outcome)
-            if reading and not (_is_known(case, outcome) or sending.refused or run.again.has(case.wanted)):
+            if reading and not (_is_known(case, outcome) or sending.refused):
                 run.read_again(at, sending, moment, _last_text(session, case))
         run.answer(at, sending, moment, session.messages[at])
         last = (at, moment)
@@ -201,17 +202,19 @@ def played(
     )
 
 
-def _probe(case: Case, sending: Sending) -> ProbeOutcome:
+def _probe(case: Case, sending: Sending, again: _ReadAgain) -> ProbeOutcome:
+    """Return whether the strings are in the request, or in text that was read again and is still there."""
     sent = Sent(sending.messages)
-    kept = all(map(sent.has, case.wanted))
-    literal = kept and all(map(sent.has_verbatim, case.wanted))
+    back = again.has(case.wanted)
+    kept = back or all(map(sent.has, case.wanted))
+    literal = back or (kept and all(map(sent.has_verbatim, case.wanted)))
     kind = dict(case.groups).get("kind", "")
     credit = SUMMARIES_KEEP.get(kind, 0.0) if sending.summarised else 0.0
     return ProbeOutcome(at=case.at, kind=kind, kept=kept, literal=literal, likely=1.0 if kept else credit)
 
 
 def _is_known(case: Case, outcome: ProbeOutcome) -> bool:
-    """Return whether the agent need not read a string again: it is there, or a summary is likely to hold it.
+    """Return whether the agent need not read a string again: it is there, or a summary probably has it.
 
     If summaries keep 42 of 100 strings of a kind, 42 of 100 count as known, always the same ones.
     """
@@ -219,7 +222,7 @@ def _is_known(case: Case, outcome: ProbeOutcome) -> bool:
 
 
 def _last_text(session: Session, case: Case) -> str:
-    """Return the last text that held the wanted string."""
+    """Return the last text with the wanted string."""
     wanted = case.wanted[0]
     texts = (text for at in range(case.at - 1, -1, -1) for text in texts_of(session.messages[at]) if wanted in text)
     return next(texts, "")
@@ -236,24 +239,24 @@ FIRST: JsonObject = {"role": "user", "content": "…"}
 class Validity:
     """Finds what a provider would refuse in the requests of one conversation, besides their length.
 
-    Most requests extend the one before, so each is checked from where it differs. A *piece* is a message with the
-    results that follow it: what is wrong with one shows without the others. Whether the user speaks first, which only
-    Anthropic demands, is checked by itself.
+    Most requests extend the previous one, so each is checked from where it differs. A *piece* is a message with the
+    results that follow it: its problems show without the others. Whether the user speaks first, which only Anthropic
+    demands, is checked separately.
     """
 
     user_first: bool
-    #: What is wrong with the conversation itself; it is not reported.
+    #: Problems of the conversation itself, which are not reported.
     known: frozenset[str] = frozenset()
     _before: History = ()
-    #: Where each piece of the previous request ends, and what is wrong with it.
+    #: Where each piece of the previous request ends, and its problems.
     _pieces: list[tuple[int, tuple[str, ...]]] = field(default_factory=list)
 
     def refusals(self, messages: History) -> tuple[str, ...]:
-        """Return what is wrong with a request, at most a few kinds; () if it is valid."""
+        """Return the problems of a request, at most a few kinds; () if it is valid."""
         return tuple(text for text in self.all_of(messages) if text not in self.known)[:MOST_REPORTED]
 
     def all_of(self, messages: History) -> tuple[str, ...]:
-        """Return everything that is wrong with a request, also what is known."""
+        """Return all problems of a request, including known ones."""
         same = shared(self._before, messages)
         while self._pieces and self._pieces[-1][0] >= same:  # results may follow the piece that ends there
             self._pieces.pop()
@@ -290,5 +293,5 @@ def _first_faults(messages: History, *, user_first: bool) -> tuple[str, ...]:
     while first in SYSTEM:
         first = next(roles, None)
     if first is None:
-        return ("nobody but the system speaks",)
+        return ("there are only system messages",)
     return (f"first message is from {first}, not from the user",) if user_first and first != "user" else ()

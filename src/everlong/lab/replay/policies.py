@@ -1,8 +1,8 @@
 """Every policy of a replay by its name: everlong's presets, policies to compare with, and any strategy of the lab.
 
 whole               nothing is cut
-auto, auto-trim     everlong's engine, with and without summaries; auto@0.8 at another threshold; any other preset;
-                    everlong is auto
+auto, auto-trim     everlong's engine, and without summaries; auto-model: a model writes them in work with tools, too;
+                    auto@0.8 at another threshold; any other preset; everlong is auto
 slide               the newest steps that fit, chosen again for every request
 clear@.5            all tool results but the newest three cleared, again for every request, from that share on
 drop@.95/.3         whole steps dropped in batches, from one share of the budget down to another
@@ -19,7 +19,7 @@ from functools import partial
 
 from everlong.compress import PRESETS
 from everlong.core import did_you_mean
-from everlong.engine import DEFAULT_SETTINGS, HIGHEST_THRESHOLD, LOWEST_THRESHOLD
+from everlong.engine import DEFAULT_SETTINGS, HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Summarizing
 from everlong.errors import InputError
 from everlong.lab.replay.baselines import (
     ClearResults,
@@ -38,7 +38,7 @@ __all__ = ["COMPARED", "UNCUT", "policy_named", "policy_names"]
 
 UNCUT = "whole"
 
-#: What is compared if no policy is named.
+#: The policies that are compared by default.
 COMPARED = (
     "whole",
     "auto",
@@ -50,40 +50,42 @@ COMPARED = (
     "slide",
     "clear@.5",
 )
-TRIM_ONLY = "-trim"
-CAP = 2_000  # tokens of a result, where it is capped on arrival
-LEAST = 1_000  # tokens of a threshold; less does not hold a question and its answer
+#: Suffixes of a preset's name: who writes summaries, None for nobody.
+WRITERS: dict[str, Summarizing | None] = {"-trim": None, "-model": "on", "": "auto"}
+CAP = 2_000  # tokens of a result, if it is capped on arrival
+LEAST = 1_000  # tokens of a threshold; less does not hold one question with its answer
 
 
 def policy_named(name: str) -> Policy:
-    """Return the policy of that name; its own name may be another. Example: everlong@.8 -> auto@.8
+    """Return the policy with that name; its own name may differ. Example: everlong@.8 -> auto@.8
 
-    Raises InputError, which lists those that exist, also for figures behind @ that it cannot use.
+    Raises InputError that lists the existing policies, also for figures after @ that it cannot use.
     """
     kind, at, text = name.partition("@")
-    if kind.removesuffix(TRIM_ONLY) == OURS:
+    writer = next(ending for ending in WRITERS if kind.endswith(ending))
+    if kind.removesuffix(writer) == OURS:
         kind = DEFAULT_SETTINGS.rules.name + kind.removeprefix(OURS)
         name = f"{kind}{at}{text}"
     figures = _figures(text) if at else None
-    preset = kind.removesuffix(TRIM_ONLY)
+    preset = kind.removesuffix(writer)
     if preset in PRESETS:
         _check(name, figures, _THRESHOLD)
         threshold = figures[0] if figures else None
-        return Policy(name, partial(Ours, preset=preset, threshold=threshold, summaries=kind == preset))
+        return Policy(name, partial(Ours, preset=preset, threshold=threshold, summaries=WRITERS[writer]))
     if kind in _KINDS:
         known = _KINDS[kind]
         _check(name, figures, known)
         return Policy(name, partial(known.begin, figures or known.usual))
     names = policy_names()
     if name not in names and ":" not in name:
-        listed = f"there are {', '.join(names)}, and module:function for your own"
-        raise InputError(f"no policy {name!r}; {listed}{did_you_mean(name, names)}")
+        listed = f"use {', '.join(names)}, or module:function for your own"
+        raise InputError(f"unknown policy {name!r}; {listed}{did_you_mean(name, names)}")
     strategy = strategy_named(name)
     return Policy(name, lambda terms: SelectEachTurn(terms, strategy=strategy))
 
 
 def policy_names() -> tuple[str, ...]:
-    """Return the names that `policy_named` knows, without what may stand behind @."""
+    """Return the names that `policy_named` knows, without figures after @."""
     return (*_KINDS, *(each for each in strategy_names() if each not in _KINDS))
 
 
@@ -92,7 +94,7 @@ def policy_names() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A kind of policy. `wanted` says what stands behind @, `fits` checks it; `usual` is used if nothing does."""
+    """A kind of policy. `wanted` says what follows @, `fits` checks it; `usual` is the default."""
 
     wanted: str
     fits: Callable[[Sequence[float]], bool]
@@ -137,21 +139,19 @@ def _share_or_tokens(figures: Sequence[float]) -> bool:
     return len(figures) == 1 and (0 < figures[0] <= 1 or (figures[0] >= LEAST and figures[0].is_integer()))
 
 
-_PAIR = "behind @ stand two shares of the budget, the higher first, such as .95/.3"
-_ONE = f"behind @ stands a share of the budget such as .95, or a number of tokens from {LEAST} on"
+_PAIR = "@ needs two shares of the budget, the higher first, such as .95/.3"
+_ONE = f"@ needs a share of the budget such as .95, or at least {LEAST} tokens"
 _THRESHOLD = _Kind(
-    f"behind @ stands the threshold, a share from {LOWEST_THRESHOLD:.2f} to {HIGHEST_THRESHOLD:.2f}",
+    f"@ needs the threshold, a share from {LOWEST_THRESHOLD:.2f} to {HIGHEST_THRESHOLD:.2f}",
     lambda shares: len(shares) == 1 and LOWEST_THRESHOLD <= shares[0] <= HIGHEST_THRESHOLD,
 )
 _KINDS = {
-    UNCUT: _Kind("nothing stands behind it", lambda _: False),
-    "slide": _Kind("nothing stands behind it", lambda _: False, (), _slide),
-    "clear": _Kind(
-        "behind @ stands a share of the budget such as .5", lambda s: len(s) == 1 and 0 < s[0] <= 1, (0.5,), _clear
-    ),
+    UNCUT: _Kind("it takes no @", lambda _: False),
+    "slide": _Kind("it takes no @", lambda _: False, (), _slide),
+    "clear": _Kind("@ needs a share of the budget such as .5", lambda s: len(s) == 1 and 0 < s[0] <= 1, (0.5,), _clear),
     "drop": _Kind(_PAIR, _high_and_low, (0.95, 0.5), _drop),
     "cold": _Kind(
-        "behind @ stand three shares of the budget: high, low, and the one from which a cold cache is reason enough, "
+        "@ needs three shares of the budget: threshold, target, and the one for a cold cache, "
         "between them, such as .95/.3/.5",
         _high_low_and_cold,
         (0.95, 0.3, 0.5),
@@ -170,7 +170,10 @@ def _check(name: str, figures: Sequence[float] | None, kind: _Kind) -> None:
 
 
 def _figures(text: str) -> tuple[float, ...]:
-    """Return the figures behind @; () if they are none, which no policy accepts. Example: ".95/.3" -> (0.95, 0.3)"""
+    """Return the figures after @; () if they are not figures, which no policy accepts.
+
+    Example: ".95/.3" -> (0.95, 0.3)
+    """
     try:
         return tuple(float(piece) for piece in text.split("/"))
     except ValueError:

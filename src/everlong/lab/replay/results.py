@@ -1,6 +1,6 @@
-"""The results of a replay: plain values that the terminal, the page, JSON and tests read alike.
+"""The results of a replay: plain values that the terminal, the page, JSON and tests all read.
 
-Knows nothing of how a conversation is replayed, priced or drawn.
+Knows nothing about how a conversation is replayed, priced or drawn.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ __all__ = ["Kind", "Paid", "Played", "ProbeOutcome", "Recorded", "ReplayResult",
 
 STORM = 0.4  # of what compaction can move; less than this between two compactions is a storm
 
-#: answer: the next answer of the conversation. summary: a call beside it. reading: what was lost is read again.
+#: answer: the next answer of the conversation. summary: a call for a summary. reading: lost text is read again.
 Kind: TypeAlias = Literal["answer", "summary", "reading"]
 
 
@@ -19,10 +19,10 @@ class Paid:
     """One request and its bill. `at` is the message that it led to; the rest are tokens and US dollars.
 
     `read` and `written` are parts of `prompt`: what came from the provider's cache and what went into it. `cut`: the
-    policy shortened what it had sent before. `reset`: the request does not begin with all of the one before it. `over`:
+    policy shortened what it had sent before. `reset`: the request does not begin with the whole previous one. `over`:
     it is too long for the window. `problems`: what else a provider would refuse, or why nothing could be sent; in that
-    case nothing was paid. `new`, of a cut behind another one: what requests gained between the two, as a share of
-    what compaction could move at the first.
+    case nothing was paid. `new`, for a cut after another one: what requests gained between the two, as a share of what
+    compaction could move at the first.
     """
 
     at: int
@@ -40,7 +40,7 @@ class Paid:
 
     @property
     def storm(self) -> bool:
-        """Return whether this cut came too soon after the one before."""
+        """Return whether this cut came too soon after the previous one."""
         return self.new is not None and self.new < STORM
 
 
@@ -48,8 +48,8 @@ class Paid:
 class ProbeOutcome:
     """Whether a string that the agent used at message `at` was still there.
 
-    `kept`: somewhere in the request. `literal`: outside lists of names and summaries. `likely`: the chance that it was
-    there if a model wrote the summary: 1 if it was kept, else the share that real summaries keep of its kind.
+    `kept`: anywhere in the request. `literal`: outside lists of names and summaries. `likely`: the probability that it
+    was there if a model wrote the summary: 1 if it was kept, else the share that real summaries keep of its kind.
     """
 
     at: int
@@ -61,7 +61,10 @@ class ProbeOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recorded:
-    """The requests that were really made with one model, as its file records them. `dollars`: None without a price."""
+    """The requests that were really made with one model, as its file records them.
+
+    `dollars` is None without a price.
+    """
 
     model: str
     requests: int
@@ -80,7 +83,7 @@ class SessionFacts:
     source: str
     messages: int
     tokens: int
-    #: Seconds from its first message to its last; None if the file keeps no times.
+    #: Seconds from its first message to its last; None if the file has no times.
     seconds: float | None = None
     recorded: tuple[Recorded, ...] = ()
 
@@ -109,12 +112,12 @@ class Played:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """All conversations under one policy, window, overhead and tariff. `uncut` is what they cost if nothing is cut.
+    """All conversations under one policy, window, overhead and tariff. `uncut` is their cost if nothing is cut.
 
-    `broken` counts requests that changed what was sent before although nothing was cut; `dearer` the conversations that
-    cost over one percent more than uncut, `needless` those of them that would have fitted the window uncut; `storms`
-    the cuts that came too soon after another; `invalid` the requests that would be refused for another reason than
-    length. Probes are counts; `likely` is a sum of shares.
+    `broken` counts requests that changed what was sent before although nothing was cut; `dearer` counts the
+    conversations that cost over one percent more than uncut, and `needless` those of them that would have fitted the
+    window uncut; `storms` counts the cuts that came too soon after another; `invalid` counts the requests that would be
+    refused for another reason than length. Probes are counts; `likely` is a sum of shares.
     """
 
     policy: str
@@ -148,12 +151,12 @@ class ReplayResult:
 
     @property
     def ratio(self) -> float:
-        """Return the cost as a share of the uncut cost; 1 if nothing had to be paid."""
+        """Return the cost as a share of the uncut cost; 1 if there was nothing to pay."""
         return self.dollars / self.uncut if self.uncut else 1.0
 
     @property
     def kept_percent(self) -> float:
-        """Return the probes that were somewhere in the request, in percent; 100 if there are none."""
+        """Return the probes that were anywhere in the request, in percent; 100 if there are none."""
         return 100 * self.kept / self.probes if self.probes else 100.0
 
     @property

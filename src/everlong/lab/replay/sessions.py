@@ -1,4 +1,4 @@
-"""A session to replay: a conversation with its probes, and when each of its requests is made."""
+"""A session to replay: a conversation with its probes, and the times of its requests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,8 +10,8 @@ from everlong.lab.replay.results import SessionFacts
 
 __all__ = ["PAUSES", "Pauses", "Session", "moments_of"]
 
-#: recorded: the times that the session keeps; no pauses if it keeps none. none: no pause is long enough for a cache to
-#: forget. turns: every user message comes after the cache has forgotten.
+#: recorded: the times in the session; no pauses if it has none. none: no pause is long enough for a cache to expire.
+#: turns: every user message comes after the cache has expired.
 Pauses: TypeAlias = Literal["recorded", "none", "turns"]
 PAUSES: tuple[Pauses, ...] = ("recorded", "none", "turns")
 
@@ -20,10 +20,10 @@ BEAT = 1.0  # seconds from one request to the next if no time is known
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A conversation in OpenAI form, each tool result a message of its own. `times` are seconds, one for each message.
+    """A conversation in OpenAI form, each tool result a separate message. `times` are seconds, one for each message.
 
     `models` are those that its file names, the most used first. `observations` are the positions of user messages that
-    are results of what the assistant did, where that is known.
+    are results of the assistant's actions, if known.
     """
 
     facts: SessionFacts
@@ -38,9 +38,14 @@ class Session:
         """Return the positions of the answers. Each answer was a request with everything before it."""
         return tuple(at for at, message in enumerate(self.messages) if at and message.role is Role.ASSISTANT)
 
+    @property
+    def work(self) -> int:
+        """Return how much work it is to play the session, compared with others."""
+        return self.facts.tokens * len(self.requests)
+
 
 def moments_of(session: Session, pauses: Pauses, forgotten: float) -> Sequence[float]:
-    """Return when each request is made, in seconds from the start. `forgotten` is the lifetime of a cache."""
+    """Return the time of each request, in seconds from the start. `forgotten` is the lifetime of a cache."""
     requests = session.requests
     moments: list[float] = []
     now = 0.0
@@ -60,7 +65,7 @@ def moments_of(session: Session, pauses: Pauses, forgotten: float) -> Sequence[f
 
 
 def _known_time(session: Session, start: int, at: int) -> float | None:
-    """Return when the last message before a request came, or None if that is not known."""
+    """Return the time of the last message before a request; None if it is unknown."""
     if not session.times:
         return None
     return next((time for i in range(at - 1, start - 1, -1) if (time := session.times[i]) is not None), None)

@@ -1,8 +1,8 @@
 """Sessions to replay: from files and folders on disk, and from the lab's data folder. Reads only.
 
-Takes any format that everlong reads, and knows where the programs in `PLACES` keep their sessions. A
-session is the whole conversation as it was said: if a program compacted it, the program's summary is left out and what
-stood before is there, unless the file no longer holds it. The messages of sub-agents are sessions of their own.
+Reads any format that everlong reads, and knows where the programs in `PLACES` keep their sessions. A session is the
+whole conversation: if a program compacted it, the program's summary is left out and the earlier messages are there,
+unless the file no longer has them. The messages of sub-agents are separate sessions.
 """
 
 import os
@@ -39,23 +39,27 @@ from everlong.wire import (
     unpack,
 )
 
-__all__ = ["published", "recorded_of", "sessions_at", "sessions_in"]
+__all__ = ["name_of_file", "published", "recorded_of", "sessions_at", "sessions_in"]
 
 SUFFIXES = (*SESSION_SUFFIXES, *(f"{suffix}.gz" for suffix in SESSION_SUFFIXES))
 SHOWN_NAMES = 5
+SURELY_THE_SAME = 3  # messages: fewer may be the beginning of two sessions of one task
 
 _SUFFIX = re.compile(rf"(?:{'|'.join(map(re.escape, SESSION_SUFFIXES))})(?:\.gz)?$")
 SYNTHETIC = "<synthetic>"  # the model name of replies that no model wrote
-HOUR_WRITE = 2.0  # times the input price: what Anthropic charges for a prefix that is cached for an hour
+HOUR_WRITE = 2.0  # times the input price: Anthropic's price for a prefix that is cached for an hour
 MILLION = 1_000_000
 NOTHING = Usage()
 
 
-def sessions_at(paths: Sequence[str], report: Callable[[str], None], *, home: Path | None = None) -> list[Session]:
-    """Return every conversation with an answer in it, in the order of the paths; of a folder, by file name.
+def sessions_at(
+    paths: Sequence[str], report: Callable[[str], None], *, home: Path | None = None, grown: bool = False
+) -> list[Session]:
+    """Return every conversation with an answer in it, in the order of the paths; in a folder, by file name.
 
-    A path is a file, a folder, or one of `PLACES`. `report` gets a line for each kind of file that is left out. Raises
-    InputError for a named file that is no conversation, and if nothing is found.
+    A path is a file, a folder, or one of `PLACES`. With `grown`, a session that another one continues is left out:
+    backups and checkpoints keep many states of one session. `report` gets a line for each kind of file that is left
+    out. Raises InputError for a named file that is not a conversation, and if nothing is found.
     """
     answered: list[Session] = []
     foreign: list[str] = []
@@ -71,18 +75,20 @@ def sessions_at(paths: Sequence[str], report: Callable[[str], None], *, home: Pa
             continue
         usable = [session for session in sessions if session.requests]
         silent += [path.name] if not usable else []
-        answered += [_renamed(session, path, taken) for session in usable]
+        for session in usable:
+            if not grown or not _replaces_or_repeats(session, answered):
+                answered.append(_renamed(session, path, taken))
     if foreign:
         report(f"{_many(foreign, 'is not a conversation', 'are not conversations')}: {_listed(foreign)}")
     if silent:
-        report(f"{_many(silent, 'holds no answer', 'hold no answer')}: {_listed(silent)}")
+        report(f"{_many(silent, 'skipped', 'skipped')}: no assistant messages ({_listed(silent)})")
     if not answered:
         raise InputError(f"nothing to replay in {', '.join(paths) or 'no files'}; looked for {LOOKED_FOR}")
     return answered
 
 
 def sessions_in(data: bytes, path: str, report: Callable[[str], None]) -> list[Session]:
-    """Return every conversation of a file, those of its sub-agents included. Errors name the file."""
+    """Return every conversation of a file, including those of its sub-agents. Errors name the file."""
     try:
         documents = read_all(data)
     except InputError as error:
@@ -90,7 +96,7 @@ def sessions_in(data: bytes, path: str, report: Callable[[str], None]) -> list[S
     warnings = [warning for document in documents for warning in document.warnings]
     if warnings:
         report(f"{path}: {warnings[0]}" + (f", and {len(warnings) - 1:,} more" if len(warnings) > 1 else ""))
-    name = _SUFFIX.sub("", Path(path).name)
+    name = name_of_file(path)
     if len(documents) > 1:
         return [
             _session(document, _own_name(document, f"{name}-{number}")) for number, document in enumerate(documents)
@@ -110,11 +116,16 @@ def sessions_in(data: bytes, path: str, report: Callable[[str], None]) -> list[S
     return [*([main] if main.messages else []), *sides]
 
 
+def name_of_file(path: str) -> str:
+    """Return the name of a file without its suffixes. Example: work/talk.jsonl.gz -> talk"""
+    return _SUFFIX.sub("", Path(path).name)
+
+
 # --- the data folder -------------------------------------------------------------------------
 
 
 def published(folder: Path, files: Sequence[str], half: str = "all", longest: int = 0) -> list[Session]:
-    """Return the sessions of these files of the data folder, the longest first; at most `longest`, if that is set."""
+    """Return the sessions of these files of the data folder, longest first; at most `longest`, if set."""
     cases = {group.conversation.id: group for group in probe_cases(folder, files, half)}
     sessions = [
         _published_session(conversation, cases.get(conversation.id))
@@ -152,12 +163,12 @@ def _files(paths: Sequence[str], home: Path) -> list[tuple[Path, bool]]:
 
 
 def _starts(given: str, home: Path) -> list[Path]:
-    """Return the files or folders that a path stands for. Raises InputError if there are none."""
+    """Return the files or folders for a path. Raises InputError if there are none."""
     path = Path(given).expanduser()
     if path.exists():
         return [path]
     if given not in PLACES:
-        raise InputError(f"{given}: no such file or folder; places that are known by name: {', '.join(PLACES)}")
+        raise InputError(f"{given}: no such file or folder; known names: {', '.join(PLACES)}")
     folders = [home / place for place in PLACES[given]]
     there = [folder for folder in folders if folder.is_dir()]
     if not there:
@@ -179,7 +190,7 @@ def _bytes(path: Path) -> bytes:
 
 
 def _many(names: Sequence[str], one: str, several: str) -> str:
-    """Return how many files. Example: "3 files hold no answer" """
+    """Return the number of files in words. Example: "3 files skipped" """
     return f"1 file {one}" if len(names) == 1 else f"{len(names):,} files {several}"
 
 
@@ -189,8 +200,21 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN_NAMES]) + (f" and {hidden:,} more" if hidden > 0 else "")
 
 
+def _replaces_or_repeats(session: Session, known: list[Session]) -> bool:
+    """Return whether a known session continues this one. Known sessions that this one continues are replaced by it."""
+    for at, other in enumerate(known):
+        shorter = min(len(session.messages), len(other.messages))
+        # The newest message may have been unfinished when a state was saved; a short beginning proves nothing.
+        alike = shorter - 1 if shorter > SURELY_THE_SAME else shorter
+        if session.messages[:alike] == other.messages[:alike]:
+            if len(session.messages) > len(other.messages):
+                known[at] = replace(session, facts=replace(session.facts, id=other.facts.id))
+            return True
+    return False
+
+
 def _renamed(session: Session, path: Path, taken: set[str]) -> Session:
-    """Return the session under a unique name. Files of the same name get that of their folder as well."""
+    """Return the session with a unique name. Files with the same name also get that of their folder."""
     plain, folder = session.facts.id, path.parent.name
     names = chain((plain, f"{folder}/{plain}"), (f"{folder}/{plain}~{number}" for number in count(2)))
     name = next(name for name in names if name not in taken)
@@ -224,7 +248,7 @@ def _session(document: Document, name: str, recorded: tuple[Recorded, ...] = ())
 
 
 def _spoken(document: Document) -> History:
-    """Return the messages without the program's own summaries, except of what the file no longer holds."""
+    """Return the messages without the program's own summaries, unless the file no longer has the originals."""
     if not document.boundaries:
         return document.messages
     marks = marks_of(document)
@@ -247,7 +271,7 @@ def _seconds(time: datetime | None) -> float | None:
 
 
 def _own_name(document: Document, otherwise: str) -> str:
-    """Return the id of a conversation in a file of many, or `otherwise`."""
+    """Return the id of a conversation in a file with many, or `otherwise`."""
     name = unpack(document.extra)[0].get("id")
     return name if isinstance(name, str) and name else otherwise
 
@@ -263,7 +287,7 @@ def _records(data: bytes) -> list[JsonObject]:
 
 
 def _chain_document(program: SessionFormat, chain: Sequence[JsonObject]) -> Document:
-    """Return the records of a sub-agent as the conversation that it was to that agent."""
+    """Return the records of a sub-agent as that agent's conversation."""
     lines = [(f"record {at}", record) for at, record in enumerate(chain, start=1)]
     return program.read(lines, ())[0]
 
@@ -272,7 +296,7 @@ def _chain_document(program: SessionFormat, chain: Sequence[JsonObject]) -> Docu
 
 
 def recorded_of(fmt: str, records: Iterable[JsonObject]) -> tuple[Recorded, ...]:
-    """Return the usage of each model, the most used first; () if the format keeps none.
+    """Return the usage of each model, the most used first; () if the format has none.
 
     Example: three lines of one Claude Code reply, with 1, 1 and 250 tokens of output -> one request, 250
     """
@@ -289,7 +313,7 @@ def recorded_of(fmt: str, records: Iterable[JsonObject]) -> tuple[Recorded, ...]
 
 
 def _joined(earlier: RecordedRequest, later: RecordedRequest) -> RecordedRequest:
-    """Return two reports of the same request as one. Each figure only grows, so their order does not matter."""
+    """Return two reports of the same request as one. Figures only grow, so their order does not matter."""
     return replace(
         later,
         usage=merged(earlier.usage, later.usage),
@@ -312,7 +336,7 @@ def _summed(model: str, requests: list[RecordedRequest]) -> Recorded:
 
 
 def _dollars(request: RecordedRequest) -> float | None:
-    """Return the cost that the file names, else the one by the price table."""
+    """Return the cost in the file, else the one from the price table."""
     if request.cost > 0:
         return request.cost
     prices = _prices(request.model, request.provider)
@@ -327,7 +351,7 @@ def _prices(model: str, provider: str) -> Prices:
     return window(model, provider=provider).prices if model else Prices()
 
 
-#: The programs that can be named instead of a path -> where they keep their sessions, below the home directory.
+#: The programs that can be named instead of a path -> the folders of their sessions, below the home directory.
 PLACES = {name: program.folders for name, program in SESSION_FORMATS.items() if program.folders}
 _PROGRAMS = [program.program for program in SESSION_FORMATS.values() if program.folders]
 LOOKED_FOR = (

@@ -66,7 +66,7 @@ FAMILIES = (
     ("o3", AUTOMATIC),
     ("o4", AUTOMATIC),
 )
-#: Claude models with a longer shortest prefix, by a part of the name.
+#: Claude models with a longer minimum prefix, by a part of the name.
 LONGER_LEAST = (("haiku-4", 4_096), ("opus-4-5", 4_096), ("opus-4-6", 4_096), ("haiku", 2_048))
 FIELDS = ("input", "output", "cache_read", "cache_write")
 RULES, WHOLE = ("kind", "least", "step", "seconds"), ("least", "step")
@@ -76,7 +76,7 @@ def tariff_of(model: str, *, provider: str = "") -> Tariff:
     """Return the tariff of a model in the registry. Raises InputError if no price is known."""
     prices = window(model, provider=provider).prices
     if prices.input is None:
-        raise InputError(f"no prices are known for {model!r}; name a table with --prices: {', '.join(TARIFFS)}")
+        raise InputError(f"no prices are known for {model!r}; choose a table with --prices: {', '.join(TARIFFS)}")
     bare = model.rsplit("/", 1)[-1].lower()
     rules = next((rules for start, rules in FAMILIES if bare.startswith(start)), None)
     if rules is None:
@@ -97,26 +97,26 @@ def tariff_from(named: str) -> Tariff:
     path = Path(named)
     if not path.is_file():
         meant = did_you_mean(named, TARIFFS)
-        raise InputError(f"no prices {named!r}: there are {', '.join(TARIFFS)}, and files of your own{meant}")
+        raise InputError(f"unknown prices {named!r}: use {', '.join(TARIFFS)}, or your own file{meant}")
     try:
         fields = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise InputError(f"{named}: {error}") from error
     if not isinstance(fields, dict):
-        raise InputError(f"{named}: prices are a JSON object with {', '.join(FIELDS)}")
+        raise InputError(f"{named}: prices must be a JSON object with {', '.join(FIELDS)}")
     return Tariff(name=path.stem, prices=_prices(named, fields), rules=_rules(named, fields))
 
 
 def _prices(path: str, fields: dict[str, Any]) -> Prices:
     unknown = sorted(fields.keys() - {*FIELDS, *RULES})
     if unknown:
-        raise InputError(f"{path}: {unknown[0]!r} is not a price; there are {', '.join((*FIELDS, *RULES))}")
+        raise InputError(f"{path}: {unknown[0]!r} is not a price; the fields are {', '.join((*FIELDS, *RULES))}")
     if "input" not in fields or "output" not in fields:
-        raise InputError(f"{path}: input and output must be there, in US dollars for a million tokens")
+        raise InputError(f"{path}: input and output are missing; they are US dollars per million tokens")
     for name in FIELDS:
         value = fields.get(name, 0)
         if not _is_figure(value) or value < 0:
-            raise InputError(f"{path}: {name} is a price in US dollars for a million tokens, not {value!r}")
+            raise InputError(f"{path}: {name} must be a price in US dollars per million tokens, not {value!r}")
     return Prices(*(fields.get(name) for name in FIELDS))
 
 
@@ -124,14 +124,14 @@ def _rules(path: str, fields: dict[str, Any]) -> Rules:
     usual = "marked" if fields.get("cache_write") else "automatic" if "cache_read" in fields else "none"
     kind = fields.get("kind", usual)
     if kind not in ("automatic", "marked", "none"):
-        raise InputError(f"{path}: kind is automatic, marked or none, not {kind!r}")
+        raise InputError(f"{path}: kind must be automatic, marked or none, not {kind!r}")
     rules = replace(AUTOMATIC, kind=kind) if kind != "marked" else MARKED
     figures = {name: fields[name] for name in RULES[1:] if name in fields}
     for name, value in figures.items():
         if not _is_figure(value) or value <= 0:
-            raise InputError(f"{path}: {name} is a number above 0, not {value!r}")
+            raise InputError(f"{path}: {name} must be a number above 0, not {value!r}")
         if name in WHOLE and not isinstance(value, int):
-            raise InputError(f"{path}: {name} is a whole number of tokens, not {value!r}")
+            raise InputError(f"{path}: {name} must be a whole number of tokens, not {value!r}")
     return replace(rules, **figures)
 
 

@@ -1,4 +1,4 @@
-"""The lab's findings as HTML pages: one file each, with pictures of its own, no script, light and dark.
+"""The lab's findings as HTML pages: one file each, with inline pictures, no script, light and dark.
 
-The words stand in `words/`, one table a language. Nothing is measured here.
+The words are in `words/`, one table per language. Nothing is measured here.
 """

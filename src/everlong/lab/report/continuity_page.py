@@ -26,7 +26,7 @@ OURS = "auto"
 
 
 def continuity_page(results: Sequence[CellResult], *, language: str = "en", facts: Sequence[str] = ()) -> str:
-    """Return the page. `facts` stand under the title."""
+    """Return the page. `facts` are shown below the title."""
     say = Wording(language)
     sections = [_card(policy, results, say) for policy in dict.fromkeys(result.policy for result in results)]
     return sheet(say("continuity_title"), say("continuity_intro"), facts, sections, say)

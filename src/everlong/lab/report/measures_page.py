@@ -1,8 +1,8 @@
 """The page of the measures: a card for each measure and data set.
 
 A card states the rule, draws a line for each strategy over the budgets and a bar for each at the smallest budget, and
-lists the figures in tables. Strategies that send more than the budget stand apart.
-The same results give the same bytes.
+lists the figures in tables. Strategies that send more than the budget are shown separately. The same results give the
+same bytes.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -10,7 +10,7 @@ from html import escape
 
 from everlong.lab.measures.measurement import Group, Result, Row
 from everlong.lab.report.numbers import grouped, tokens_short
-from everlong.lab.report.sheet import card, figure, sheet, table
+from everlong.lab.report.sheet import card, details, figure, sheet, table
 from everlong.lab.report.svg import Bar, Line, bar_chart, line_plot
 from everlong.lab.report.wording import Wording
 
@@ -22,7 +22,7 @@ OURS = frozenset({"auto"})
 def measures_page(
     results: Sequence[Result], *, language: str = "en", facts: Sequence[str] = (), ours: Collection[str] = OURS
 ) -> str:
-    """Return the page. `facts` stand under the title (a date, a machine); strategies in `ours` stand in front."""
+    """Return the page. `facts` are shown below the title (a date, a machine); strategies in `ours` come first."""
     say = Wording(language)
     together: dict[tuple[str, str, str], list[Result]] = {}
     for result in results:
@@ -40,7 +40,7 @@ def _card(results: list[Result], say: Wording, ours: Collection[str]) -> str:
     cases = say(counted if say.has(counted) else "cases", n=f"{result.total:,}")
     facts = (say.known(f"half_{result.half}", result.half), say("conversations", n=f"{result.conversations:,}"), cases)
     parts = [_rule(result, say), _lines(results, say, ours), _bars(results, say, ours), _shares(results, say, ours)]
-    parts += [_details(say("all_figures"), _figures(results, say, ours)), *_groups(results, say, ours)]
+    parts += [details(say("all_figures"), _figures(results, say, ours)), *_groups(results, say, ours)]
     return card(title, "".join(parts), facts)
 
 
@@ -101,7 +101,7 @@ def _bars(results: list[Result], say: Wording, ours: Collection[str]) -> str:
 
 
 def _mostly_over(row: Row) -> bool:
-    """Return whether more than half of the selections passed the budget."""
+    """Return whether more than half of the selections exceeded the budget."""
     return 2 * row.over > row.total
 
 
@@ -116,7 +116,7 @@ def _ending(row: Row, say: Wording) -> str:
 
 
 def _shares(results: list[Result], say: Wording, ours: Collection[str]) -> str:
-    """Percent, a column a budget; strict beside it where it differs."""
+    """Return a table of percentages, one column per budget; the strict figure next to it if it differs."""
     budgets = sorted({row.budget for result in results for row in result.rows})
     rows = []
     for result in results:
@@ -160,7 +160,7 @@ def _figures(results: list[Result], say: Wording, ours: Collection[str]) -> str:
 
 
 def _groups(results: list[Result], say: Wording, ours: Collection[str]) -> Iterator[str]:
-    """Yield a table of the smallest budget for each way in which its cases are grouped."""
+    """Yield a table of the smallest budget for each grouping of its cases."""
     budget = _smallest(results)
     pairs = [(result, row) for result in results if (row := _at(result, budget))]
     for way in dict.fromkeys(group.of for _, row in pairs for group in row.groups):
@@ -171,14 +171,10 @@ def _groups(results: list[Result], say: Wording, ours: Collection[str]) -> Itera
             cells = [_group(groups.get(name)) for name in names]
             rows.append(([escape(result.strategy), *cells], result.strategy in ours))
         title = say("by", what=say.known(f"by_{way}", way), n=f"{budget:,}")
-        yield _details(title, table((say("column_strategy"), *names), rows))
+        yield details(title, table((say("column_strategy"), *names), rows))
 
 
 def _group(group: Group | None) -> str:
     if group is None or not group.total:
         return "–"
     return f"{100 * group.hits / group.total:.1f}<small>/ {grouped(group.total)}</small>"
-
-
-def _details(title: str, body: str) -> str:
-    return f"<details><summary>{escape(title)}</summary>{body}</details>"

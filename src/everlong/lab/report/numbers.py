@@ -15,12 +15,12 @@ def grouped(value: float) -> str:
 
 
 def spaced(text: str) -> str:
-    """Return a figure with spaces instead of commas; any other text as it is. Example: "16,000" -> "16 000" """
+    """Return a figure with spaces instead of commas; any other text unchanged. Example: "16,000" -> "16 000" """
     return text.replace(",", " ") if GROUPED.fullmatch(text) else text
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """Return a share in percent; a dash if it is no number. Example: 0.4712 -> 47.1 %"""
+    """Return a share in percent; a dash if it is not a number. Example: 0.4712 -> 47.1 %"""
     return f"{100 * share:.{digits}f} %" if isfinite(share) else "–"
 
 
@@ -33,7 +33,7 @@ def tokens_short(tokens: float) -> str:
 
 
 def money(dollars: float | None) -> str:
-    """Return a sum; a dash if it is not known. Example: 0.0123 -> $0.0123, 12.3 -> $12.30, 1234.5 -> $1 234"""
+    """Return a sum; a dash if it is unknown. Example: 0.0123 -> $0.0123, 12.3 -> $12.30, 1234.5 -> $1 234"""
     if dollars is None or not isfinite(dollars):
         return "–"
     size, sign = abs(dollars), "-" * (dollars < 0)

@@ -1,7 +1,7 @@
-"""Plots over two linear axes: lines of values, and dots with the front that no other dot passes.
+"""Plots over two linear axes: lines of values, and dots with the front that no other dot exceeds.
 
-Painted by the page's style, as all pictures are. Names never overlap. An axis knows how to write its values; nothing
-else here knows what they mean.
+The page's style gives them their colours, as for all pictures. Names never overlap. An axis knows how to write its
+values; nothing else here knows what they mean.
 """
 
 import math
@@ -15,16 +15,16 @@ from everlong.lab.report.svg import HUES, LONGEST_NAME, WIDTH, Line, drawing, sh
 __all__ = ["Axis", "Dot", "Mark", "dot_plot", "ticks", "value_plot"]
 
 HEIGHT = 320
-ABOVE, BOTTOM = 34, 46  # px around a plot, for the name of the vertical axis and the words of the other
+ABOVE, BOTTOM = 34, 46  # px above and below a plot, for the names of the axes
 LINE_GAP = 17  # px between two names
 SMALLEST_SPAN = 1e-9  # of a value, or of 1: closer values are drawn as one
 FAR = 1e6  # px above the picture; nothing is placed higher
-DOT, BESIDE = 6, 12  # px from the middle of a dot: its edge, its name
+DOT, BESIDE = 6, 12  # px from the centre of a dot to its edge, and to its name
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A linear axis: what it measures, how a value is written, and beyond which value nothing is drawn."""
+    """A linear axis: what it measures, how a value is written, and the value beyond which nothing is drawn."""
 
     name: str
     write: Callable[[float], str]
@@ -33,7 +33,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """An event at a place of the horizontal axis; a `round` mark stands above the others."""
+    """An event at a place of the horizontal axis; a `round` mark is drawn above the others."""
 
     x: float
     name: str
@@ -118,7 +118,7 @@ def value_plot(
 ) -> str:
     """Draw lines over linear axes with names at their ends, marks along the bottom, and `at` as a dashed vertical line.
 
-    What is above the axis' `most` is left out, and an arrow at the name says so.
+    What is above the axis' `most` is left out, and an arrow at the name shows that.
     """
     shown = [(number, line) for number, line in enumerate(lines) if line.points]
     if not shown:
@@ -188,10 +188,10 @@ def _kind(shape: Line | Dot, number: int) -> str:
 
 
 def dot_plot(dots: Sequence[Dot], x: Axis, y: Axis, *, label: str, at: tuple[str, float] | None = None) -> str:
-    """Draw named dots over linear axes; those of the front are joined by steps: no dot is left of and above them.
+    """Draw named dots over linear axes; the front is joined by steps: no dot is to the left of and above it.
 
-    A name without a free place is only the title of its dot. A dot beyond the axis' `most` stands at its end, with its
-    value in its name.
+    A name without a free place is only the title of its dot. A dot beyond the axis' `most` is drawn at its end, with
+    its value in its name.
     """
     dots = [dot if dot.x <= x.most else replace(dot, x=x.most, name=f"{dot.name} {x.write(dot.x)} →") for dot in dots]
     if not dots:

@@ -26,7 +26,7 @@ __all__ = [
 WHOLE, OURS = "whole", "auto"
 BINS = 40  # points of a line over the requests
 MOST_POINTS = 120  # of a running total
-FEWEST = 10  # an average is drawn while one conversation in this many goes on
+FEWEST = 10  # an average is drawn while one conversation in this many continues
 Points = tuple[tuple[float, float], ...]
 
 
@@ -64,7 +64,7 @@ class Scene:
 
     @property
     def sessions(self) -> tuple[SessionFacts, ...]:
-        """Return every conversation, the dearest first."""
+        """Return every conversation, the most expensive first."""
         plain = self.whole or self.ours or next(iter(self.results), None)
         played = sorted(plain.played, key=lambda conversation: -conversation.dollars) if plain else []
         return tuple(dict.fromkeys(conversation.session for conversation in played))
@@ -105,7 +105,7 @@ def answer_costs(played: Played) -> list[AnswerCost]:
 def turn_costs(result: ReplayResult) -> Points:
     """Return (number of a request, its mean cost) over the conversations that have that many requests.
 
-    Neighbours share a point. The line ends when only one conversation in ten goes on.
+    Neighbours share a point. The line ends when only one conversation in ten continues.
     """
     each = [[answer.dollars for answer in answer_costs(played)] for played in result.played]
     each = sorted((costs for costs in each if costs), key=len)
@@ -148,7 +148,7 @@ def running_total(played: Played) -> Points:
 def front(results: Sequence[ReplayResult]) -> set[str]:
     """Return the policies that no other one beats: none is cheaper and keeps as much, or as cheap and keeps more.
 
-    A policy with requests that a provider refuses does not take part.
+    A policy with requests that a provider would refuse does not take part.
     """
     allowed = [result for result in results if not result.over and not result.invalid]
     return {result.policy for result in allowed if not any(_beats(other, result) for other in allowed)}
@@ -168,7 +168,7 @@ class Billed:
 
     @property
     def dollars(self) -> float | None:
-        """Return the sum of what has a price; None if nothing has."""
+        """Return the sum of everything with a price; None if nothing has one."""
         known = [usage.dollars for usage in self.models if usage.dollars is not None]
         return sum(known) if known else None
 
@@ -184,7 +184,7 @@ class Billed:
 
 
 def billed(sessions: Iterable[SessionFacts]) -> Billed | None:
-    """Return what was really paid, by model, the dearest first; None if no file records it."""
+    """Return what was really paid, by model, the most expensive first; None if no file records it."""
     models: dict[str, Recorded] = {}
     keeping = 0
     for session in sessions:

@@ -22,8 +22,8 @@ __all__ = ["replay_page"]
 
 SAME = 0.005  # of the uncut cost; a smaller difference is not mentioned
 MOST_SESSIONS = 40  # rows; one more row sums up the rest
-LONGEST_ID = 20  # characters; a longer one is shortened and shown whole as its title
-#: What no page may hold: control characters, lone surrogates, code points that are no characters.
+LONGEST_ID = 20  # characters; a longer one is shortened, with the whole id as its title
+#: What a page may not contain: control characters, lone surrogates, code points that are not characters.
 UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -36,9 +36,9 @@ def replay_page(
     tariffs: Sequence[Tariff] = (),
     pauses: Pauses = "recorded",
 ) -> str:
-    """Return the page. `facts` stand under the title; `thresholds` are the results of auto at several thresholds.
+    """Return the page. `facts` are shown below the title; `thresholds` are the results of auto at several thresholds.
 
-    `tariffs` and `pauses` are what was played with, for the words on prices. A well-known tariff need not be given.
+    `tariffs` and `pauses` are those of the replay, for the text on prices. A well-known tariff need not be given.
     """
     say = Wording(language)
     found_scenes = scenes(results)
@@ -69,7 +69,7 @@ def _size(found_scenes: Sequence[Scene], say: Wording) -> Iterator[str]:
 
 
 def _verdict(scene: Scene, say: Wording, *, models: bool) -> str:
-    """Return the card of one window: a sentence, large figures, notes; with `models`, what was really paid by model."""
+    """Return the card of one window: a sentence, large figures, notes; with `models`, the real costs by model."""
     record = billed(scene.sessions)
     facts = (
         say("replay_overhead", n=f"{scene.front:,}"),
@@ -310,7 +310,7 @@ def _about(used: Sequence[str], given: Sequence[Tariff], pauses: Pauses, say: Wo
 
 
 def _tariff(name: str, given: Sequence[Tariff]) -> Tariff | None:
-    """Return the tariff of that name: a given one, else a well-known one, else that of a model."""
+    """Return the tariff with that name: a given one, else a well-known one, else that of a model."""
     known = {**TARIFFS, **{tariff.name: tariff for tariff in given}}
     if name in known:
         return known[name]
@@ -334,7 +334,7 @@ def _priced(tariff: Tariff, say: Wording) -> str:
 
 
 def _price(dollars: float) -> str:
-    """Return a price as price lists give it. Example: 3.0 -> $3, 0.125 -> $0.125"""
+    """Return a price as in price lists. Example: 3.0 -> $3, 0.125 -> $0.125"""
     return f"${dollars:g}"
 
 

@@ -25,8 +25,8 @@ from everlong.lab.report.wording import Wording
 __all__ = ["front_card", "thresholds_card", "turns_card"]
 
 MOST_MARKS = 150  # more would merge into a band
-ROOM = 1.5  # times the dearest of uncut and ours: the height of a picture of dollars
-DEAREST = 200.0  # % of uncut: where the axis of the front ends
+ROOM = 1.5  # times the dearer of uncut and ours: the height of a picture of dollars
+DEAREST = 200.0  # % of uncut: the end of the axis of the front
 
 
 def name_of(policy: str, say: Wording) -> str:
@@ -44,7 +44,7 @@ def _dollars(value: float) -> str:
 
 
 def turns_card(scene: Scene, say: Wording) -> str:
-    """Return the card of what request n costs, and what one conversation costs so far."""
+    """Return the card with the cost of request n, and the cost of one conversation so far."""
     costs = [(result, turn_costs(result)) for result in scene.results]
     lines = [_line(result, points, scene, say) for result, points in costs]
     lone = len(scene.sessions) == 1
@@ -82,7 +82,7 @@ def _line(result: ReplayResult, points: tuple[tuple[float, float], ...], scene: 
 
 
 def _most(lines: Sequence[Line]) -> float:
-    """Return the height of a picture: anything far dearer than uncut and ours would press them flat."""
+    """Return the height of a picture: anything far dearer than uncut and ours would flatten them."""
     shown = [value for line in lines if line.ours or line.plain for _, value in line.points]
     return ROOM * max(shown, default=math.inf) or math.inf
 
@@ -105,7 +105,7 @@ def _grown(scene: Scene, say: Wording) -> str:
 
 
 def _dearest(result: ReplayResult, scene: Scene) -> Played | None:
-    """Return the conversation that costs most uncut, under this policy."""
+    """Return the conversation that costs the most uncut, under this policy."""
     return next((played for played in result.played if scene.sessions and played.session == scene.sessions[0]), None)
 
 
@@ -124,7 +124,7 @@ def _marks(played: Played, say: Wording) -> Iterator[Mark]:
 
 
 def front_card(scene: Scene, say: Wording) -> str:
-    """Return the card of cost against what stays: a dot for each policy, and every figure in a table."""
+    """Return the card of cost against what is kept: a dot for each policy, and every figure in a table."""
     ahead = front(scene.results)
     dots = [
         Dot(

@@ -9,13 +9,13 @@ from importlib.resources import files
 from everlong import __version__
 from everlong.lab.report.wording import Wording
 
-__all__ = ["card", "figure", "sheet", "table"]
+__all__ = ["card", "details", "figure", "sheet", "table"]
 
 POLICY = "default-src 'none'; style-src '{style}'; base-uri 'none'; form-action 'none'"
 
 
 def sheet(title: str, intro: str, facts: Iterable[str], sections: Iterable[str], say: Wording) -> str:
-    """Return the whole page. `sections` are HTML, all else is text."""
+    """Return the whole page. `sections` are HTML, everything else is text."""
     style = files("everlong.lab.report").joinpath("page.css").read_text(encoding="utf-8")
     digest = f"sha256-{b64encode(sha256(style.encode()).digest()).decode()}"
     listed = "".join(f"<span>{escape(fact)}</span>" for fact in facts if fact)
@@ -36,6 +36,11 @@ def card(title: str, body: str, facts: Iterable[str] = ()) -> str:
     listed = "".join(f"<span>{escape(fact)}</span>" for fact in facts if fact)
     under = f'<p class="facts">{listed}</p>' if listed else ""
     return f'<section class="card"><h2>{escape(title)}</h2>{under}{body}</section>'
+
+
+def details(title: str, body: str) -> str:
+    """Return a part that opens with a click on its title; `body` is HTML."""
+    return f"<details><summary>{escape(title)}</summary>{body}</details>"
 
 
 def figure(picture: str, caption: str = "") -> str:

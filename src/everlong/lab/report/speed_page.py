@@ -14,10 +14,12 @@ __all__ = ["speed_page"]
 OURS = "everlong"
 
 
-def speed_page(tables: Sequence[Table], taken: str, *, language: str = "en") -> str:
-    """Return the page. `taken` says when and on which machine the figures were taken."""
+def speed_page(tables: Sequence[Table], taken: str, *, about: str = "speed", language: str = "en") -> str:
+    """Return the page. `taken` says when and on which machine the figures were taken; `about` is speed or capacity."""
     say = Wording(language)
-    return sheet(say("speed_title"), say("speed_intro"), [taken], [_card(figures, say) for figures in tables], say)
+    return sheet(
+        say(f"{about}_title"), say(f"{about}_intro"), [taken], [_card(figures, say) for figures in tables], say
+    )
 
 
 def _card(figures: Table, say: Wording) -> str:

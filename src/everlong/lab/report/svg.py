@@ -1,8 +1,8 @@
-"""Pictures of figures as inline SVG: lines over a logarithmic axis, and bars. No script, no colours of their own.
+"""Pictures of figures as inline SVG: lines over a logarithmic axis, and bars. No script, no fixed colours.
 
-Shapes carry classes (`s0` … `s9` for a series, `ours` for the one in front, `plain` for the one that the others are
-compared with); the page's style paints them. Widths of words are estimated, so that labels keep clear of each other in
-any font. All text is escaped.
+Shapes have classes (`s0` … `s9` for a series, `ours` for the one in front, `plain` for the one that the others are
+compared with); the page's style gives them colours. Widths of words are estimated, so that labels do not overlap in any
+font. All text is escaped.
 """
 
 import math
@@ -27,7 +27,7 @@ __all__ = [
     "text_width",
 ]
 
-HUES = 10  # colours; the eleventh line has the first one again, dashed
+HUES = 10  # colours; the eleventh line has the first colour again, dashed
 WIDTH = 880
 TEXT = 13  # px of all words
 NARROW, WIDE = 0.62, 1.0  # of the text size: a Latin letter, a Chinese one
@@ -41,9 +41,9 @@ BAR_STEP, BAR_HEIGHT = 26, 16
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A name and its points; for `line_plot` x above 0, y from 0 to 100.
+    """A name and its points; for `line_plot`, x above 0 and y from 0 to 100.
 
-    A `faint` line is shown but not to be trusted. A `plain` one is what the others are compared with.
+    A `faint` line is shown but should not be trusted. A `plain` line is the one that the others are compared with.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A name and its value; `part` of it is drawn full, the rest pale. `label` stands at its end.
+    """A name and its value; `part` of it is drawn full, the rest pale. `label` is at its end.
 
     A `faint` bar is only an outline.
     """
@@ -79,7 +79,7 @@ def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list
     Example: spread([50, 51], 10, 0, 100) -> [45.5, 55.5]
     """
     order = sorted(range(len(wanted)), key=lambda at: wanted[at])
-    blocks: list[list[float]] = []  # the middle of a block, and how many places it holds
+    blocks: list[list[float]] = []  # the middle of a block, and how many places it has
     for at in order:
         blocks.append([min(max(wanted[at], low), high), 1])
         while len(blocks) > 1 and _bottom(blocks[-2], gap) + gap > _top(blocks[-1], gap):
@@ -109,7 +109,10 @@ def _bottom(block: list[float], gap: float) -> float:
 
 
 def line_plot(lines: Sequence[Line], *, label: str, x_name: str, ceiling: tuple[str, float] | None = None) -> str:
-    """Draw percent over a logarithmic axis, names at the line ends. `ceiling` is a level that no line can pass."""
+    """Draw percentages over a logarithmic axis, with names at the line ends.
+
+    `ceiling` is a level that no line can exceed.
+    """
     shown = [line for line in lines if line.points]
     if not shown:
         return ""
@@ -189,7 +192,7 @@ def _line(plot: _Plot, line: Line, number: int, end: float) -> str:
 
 
 def bar_chart(bars: Sequence[Bar], *, label: str, most: float | None = None) -> str:
-    """Draw one bar a line, names left, labels at the ends. `most` is the value of the longest possible bar."""
+    """Draw one bar per line, names left, labels at the ends. `most` is the value of the longest possible bar."""
     if not bars:
         return ""
     start = max(min(text_width(bar.name), LONGEST_NAME) for bar in bars) + 12

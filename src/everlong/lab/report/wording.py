@@ -1,4 +1,4 @@
-"""The words of the lab's pages in one language, with values put in. The texts stand in `words/`."""
+"""The words of the lab's pages in one language, with values inserted. The texts are in `words/`."""
 
 from dataclasses import dataclass
 
@@ -17,9 +17,9 @@ class Wording:
     language: str
 
     def __call__(self, key: str, **values: str) -> str:
-        """Return a text with its values put in, thousands spaced. Example: n="16,000" reads 16 000
+        """Return a text with its values inserted, thousands spaced. Example: n="16,000" reads 16 000
 
-        Of two forms, "one|several", the first is taken if `n` is 1.
+        Of two forms, "one|several", the first is used if `n` is 1.
         """
         one, _, several = TABLES[self.language][key].rpartition("|")
         text = one if one and values.get("n") == "1" else several

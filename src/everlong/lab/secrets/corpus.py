@@ -1,7 +1,7 @@
-"""The corpus: every kind of secret in every surrounding that takes it, from a seed; a third of the kinds is held out.
+"""The corpus: every kind of secret in every suitable surrounding, from a seed; a third of the kinds is held out.
 
-The kinds held out were drawn before any rule was written for them, and no rule was written by looking at them: what is
-found of them is what rules find of secrets that nobody thought of. `HELD_OUT` is fixed; a new kind is developed on.
+The held-out kinds were drawn before any rule was written for them, and no rule was written by looking at them: they
+show what rules find of secrets that nobody thought of. `HELD_OUT` is fixed; a new kind may be used for development.
 """
 
 from collections.abc import Iterator
@@ -53,12 +53,12 @@ HELD_OUT = frozenset(
         "vault",
     }
 )
-DRAWN_FROM = 92  # kinds there were when it was drawn
+DRAWN_FROM = 92  # kinds that existed when it was drawn
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A secret in its surroundings: the text, and what must not be left over of it."""
+    """A secret in its surroundings: the text, and the parts that must be removed."""
 
     kind: str
     surrounding: str
@@ -66,7 +66,7 @@ class Sample:
 
 
 def samples(kind: Kind, each: int, seed: int = SECRETS_SEED) -> Iterator[Sample]:
-    """Yield so many secrets of a kind, in one surrounding after the other. The same for the same seed, everywhere."""
+    """Yield this many secrets of a kind, in one surrounding after the other. The same seed always gives the same."""
     random = Random(f"{seed} {kind.name}")
     for number in range(each):
         surrounding, made = placed(random, kind, number)

@@ -1,4 +1,4 @@
-"""Secrets that are known by the form around them: key files, addresses, commands, headers, settings of programs."""
+"""Secrets that are recognised by their context: key files, addresses, commands, headers, program settings."""
 
 import json
 from random import Random
@@ -10,13 +10,13 @@ __all__ = ["FORMS", "password"]
 
 WORDS = ("harbour", "Winter", "lantern", "Copper", "meadow", "orbit", "Saffron", "thunder", "pepper", "Granite")
 SYMBOLS = "!#%*+-_.=?^~@"
-IN_ADDRESS = "!*-_.~"  # symbols that need no escape there
+IN_ADDRESS = "!*-_.~"  # symbols that need no escape in an address
 USERS = ("admin", "app", "root", "deploy", "svc_billing", "anna")
 HOSTS = ("db.internal", "10.0.4.17", "prod-db-1.example.org", "localhost")
 
 
 def password(random: Random, symbols: str = SYMBOLS) -> str:
-    """Return a password as people and generators choose them. Every one has a digit or a symbol inside."""
+    """Return a password as people and generators choose them, with at least one digit or symbol."""
     style = random.random()
     if style < 0.3:
         return f"{random.choice(WORDS)}{random.randrange(10, 9_999)}{random.choice(symbols)}"
@@ -29,7 +29,7 @@ def password(random: Random, symbols: str = SYMBOLS) -> str:
 
 
 def _word(random: Random) -> str:
-    """A password of letters alone."""
+    """A password of letters only."""
     return (random.choice(WORDS) + random.choice(WORDS)).lower()
 
 
@@ -41,7 +41,7 @@ def _filled(random: Random, forms: tuple[str, ...], value: str) -> Made:
 
 
 def _armoured(random: Random, label: str, columns: int, lines: int, head: str = "") -> Made:
-    """A key between its two lines. Only what is in between must go."""
+    """A key between its two marker lines. Only what is in between must be removed."""
     body = [some(random, BASE64, columns) for _ in range(lines)] + [some(random, BASE64, random.randrange(8, 40)) + "="]
     text = "\n".join((f"-----BEGIN {label}-----", *([head, ""] if head else []), *body, f"-----END {label}-----"))
     return Made(text, tuple(body))

@@ -1,4 +1,4 @@
-"""What a kind of secret is: how one is drawn from a seed, under which names it is kept, what of it must be hidden."""
+"""What a kind of secret is: how one is drawn from a seed, the names it is kept under, and what must be hidden."""
 
 import base64
 import string
@@ -29,14 +29,14 @@ HEX = DIGITS + "abcdef"
 BASE64 = ALNUM + "+/"
 URLSAFE = ALNUM + "_-"
 
-#: "token": known by its own shape, so it may stand anywhere. "value": random letters like any other, so a name stands
-#: before it. "snippet": a whole piece of text, such as a command, with the secret inside.
+#: "token": recognisable by its own shape, so it may occur anywhere. "value": random letters, so a name must come before
+#: it. "snippet": a whole piece of text, such as a command, with the secret inside.
 Place = Literal["token", "value", "snippet"]
 
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A secret as it was drawn: the text, and what of it must not be left over."""
+    """A drawn secret: the text, and the parts that must be removed."""
 
     text: str
     hidden: tuple[str, ...]
@@ -44,7 +44,7 @@ class Made:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of secret: its name, how one is drawn, where it may stand, the names people keep it under."""
+    """A kind of secret: its name, how one is drawn, where it may occur, the names people keep it under."""
 
     name: str
     draw: Callable[[Random], str | Made]
@@ -63,7 +63,7 @@ def some(random: Random, alphabet: str, length: int) -> str:
 
 
 def with_crc(prefix: str, body: str) -> str:
-    """Return a token with the checksum that GitHub and npm append: CRC-32 of the body, six digits to the base 62."""
+    """Return a token with the checksum that GitHub and npm append: CRC-32 of the body as six digits in base 62."""
     number, digits = zlib.crc32(body.encode()), ""
     while number:
         number, digit = divmod(number, len(ALNUM))
@@ -72,7 +72,7 @@ def with_crc(prefix: str, body: str) -> str:
 
 
 def encoded(text: str, *, padded: bool = True) -> str:
-    """Return a text in base64; for addresses where it is not padded."""
+    """Return a text in base64; without padding, in the form for addresses."""
     if padded:
         return base64.b64encode(text.encode()).decode()
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")

@@ -1,7 +1,7 @@
-"""What hiding is worth: the share of secrets that leave a text, and the share of ordinary lines that are changed.
+"""How well hiding works: the share of secrets that are removed, and the share of ordinary lines that are changed.
 
-A secret is found if no run of eight of its characters is left over. A line is a false alarm if it is not the same
-afterwards; in real conversations some of these lines hold real secrets, so the figure is an upper bound.
+A secret is found if no run of eight of its characters is left. A changed line is a false alarm; in real conversations
+some of these lines have real secrets, so the figure is an upper bound.
 """
 
 import time
@@ -18,8 +18,8 @@ from everlong.summarize import redacted
 __all__ = ["KIND_SETS", "Alarms", "Found", "alarms_in", "find_secrets", "lines_written", "texts_in", "texts_of"]
 
 KIND_SETS = ("development", "held-out", "all")
-RUN = 8  # characters in a row that are too many to be left over
-SHORTEST = 6  # characters; a shorter rest, as at the end of a wrapped line, tells nothing
+RUN = 8  # characters in a row that must not be left
+SHORTEST = 6  # characters; a shorter rest, as at the end of a wrapped line, reveals nothing
 LARGEST_FILE = 4_000_000  # bytes
 
 Hide = Callable[[str], str]
@@ -27,7 +27,7 @@ Hide = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What was found of one kind; `missed` names the surroundings in which something was left over."""
+    """What was found of one kind; `missed` names the surroundings in which something was left."""
 
     kind: str
     held_out: bool
@@ -38,7 +38,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarms:
-    """Lines of one source, how many of them were changed, and the CPU time for each million characters."""
+    """Lines of one source, how many of them were changed, and the CPU time per million characters."""
 
     data: str
     lines: int
@@ -91,7 +91,7 @@ def alarms_in(data: str, texts: Iterable[str], hide: Hide = redacted) -> Alarms:
 
 
 def _changed(before: list[str], after: list[str]) -> int:
-    """How many lines differ; where lines are missing afterwards, those that occur nowhere any more."""
+    """How many lines differ; if lines are missing afterwards, those that no longer occur."""
     if len(before) == len(after):
         return sum(one != other for one, other in zip(before, after, strict=True))
     left = set(after)
@@ -99,12 +99,12 @@ def _changed(before: list[str], after: list[str]) -> int:
 
 
 def lines_written(times: int, seed: int = SECRETS_SEED) -> Iterator[str]:
-    """Yield the ordinary lines that we wrote ourselves, each as a text of its own."""
+    """Yield our own ordinary lines, each as a separate text."""
     return ordinary_lines(seed, times)
 
 
 def texts_of(conversations: Iterable[Conversation]) -> Iterator[str]:
-    """Yield every text of conversations that another model could be sent: words, arguments, results."""
+    """Yield every text of conversations that another model might get: words, arguments, results."""
     for conversation in conversations:
         for message in conversation.messages:
             yield from _texts(message)
@@ -124,7 +124,7 @@ def _texts(message: Message) -> Iterator[str]:
 
 
 def texts_in(path: Path) -> Iterator[str]:
-    """Yield the text of a file, or of every file under a folder that is text and not huge."""
+    """Yield the text of a file, or of every text file below a folder that is not huge."""
     for file in [path] if path.is_file() else sorted(path.rglob("*")):
         if file.is_file() and file.stat().st_size <= LARGEST_FILE:
             raw = file.read_bytes()

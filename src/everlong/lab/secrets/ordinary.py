@@ -1,4 +1,4 @@
-"""Ordinary lines that look like secrets and are none: hashes, ids, lock files, pictures, code about passwords."""
+"""Ordinary lines that look like secrets but are not: hashes, ids, lock files, pictures, code about passwords."""
 
 from collections.abc import Callable, Iterator
 from random import Random
@@ -10,7 +10,7 @@ __all__ = ["ordinary_lines"]
 
 PACKAGES = ("left-pad", "react-dom", "@types/node", "serde_json", "golang.org/x/net", "urllib3")
 
-#: What is drawn: "H40" is so many hex digits, "B86" characters of base64, "U" a UUID, "P" a package, "N" a number.
+#: What is drawn: "H40" is 40 hex digits, "B86" 86 base64 characters, "U" a UUID, "P" a package, "N" a number.
 FORMS: tuple[str, ...] = (
     "commit {H40}",
     "index {H7}..{H7} 100644",
@@ -105,7 +105,7 @@ ALPHABETS = {"H": HEX, "B": BASE64, "A": ALNUM, "W": URLSAFE}
 
 
 def ordinary_lines(seed: int, times: int) -> Iterator[str]:
-    """Yield every form, so many times, each time drawn anew."""
+    """Yield every form this many times, drawn again each time."""
     random = Random(seed)
     for _ in range(times):
         for form in FORMS:

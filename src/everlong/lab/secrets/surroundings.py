@@ -1,7 +1,7 @@
-"""Where secrets stand in real work: sentences, commands, code, logs, JSON inside JSON, diffs, colours, wrapped lines.
+"""Where secrets occur in real work: sentences, commands, code, logs, JSON inside JSON, diffs, colours, wrapped lines.
 
-A token may stand alone; a value has a name before it; a snippet is put in whole. What surrounds a secret may change how
-it is written, so each surrounding says anew what must not be left over.
+A token may be alone; a value has a name before it; a snippet is inserted whole. The surroundings may change how a
+secret is written, so each says again what must be removed.
 """
 
 import json
@@ -20,7 +20,7 @@ SHORTEST_WRAPPED = 60  # characters; nobody wraps a shorter one
 
 @dataclass(frozen=True, slots=True)
 class Surrounding:
-    """A place for secrets: its name, which secrets it takes, and how the text around one is written."""
+    """A place for secrets: its name, which secrets it accepts, and how the text around one is written."""
 
     name: str
     takes: frozenset[Place]
@@ -28,7 +28,7 @@ class Surrounding:
 
 
 def placed(random: Random, kind: Kind, number: int) -> tuple[str, Made]:
-    """Return one secret of a kind in the surroundings with that number, counted round and round, and their name."""
+    """Return one secret of a kind in the surroundings with that number, modulo their count, and their name."""
     fitting = [surrounding for surrounding in SURROUNDINGS if kind.place in surrounding.takes]
     made = kind.made(random)
     name = random.choice(kind.names)
@@ -37,7 +37,7 @@ def placed(random: Random, kind: Kind, number: int) -> tuple[str, Made]:
         put = surrounding.put(random, made, name)
         if put is not None:
             return surrounding.name, put
-    raise AssertionError(f"{kind.name}: there is always a surrounding that takes it")
+    raise AssertionError(f"{kind.name}: no surrounding accepts it")
 
 
 def _upper(name: str) -> str:
@@ -54,7 +54,7 @@ def _camel(name: str) -> str:
 
 
 def _around(*forms: str) -> Callable[[Random, Made, str], Made]:
-    """One of the forms, filled in: SECRET, UPPER_NAME, snake_name, camelName, kebab-name, dotted.name, plain name."""
+    """Fill in one of the forms: SECRET, UPPER_NAME, snake_name, camelName, kebab-name, dotted.name, plain name."""
 
     def put(random: Random, made: Made, name: str) -> Made:
         text = random.choice(forms)
@@ -73,7 +73,7 @@ def _around(*forms: str) -> Callable[[Random, Made, str], Made]:
 
 
 def _as_json(text: str, hidden: tuple[str, ...], times: int) -> Made:
-    """A text inside a JSON string, so many times over."""
+    """A text inside a JSON string, nested this many times."""
     for _ in range(times):
         text = json.dumps({"command": text, "timeout": 30}, ensure_ascii=times == 1)
         hidden = tuple(json.dumps(piece)[1:-1] for piece in hidden)

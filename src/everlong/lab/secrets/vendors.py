@@ -1,4 +1,4 @@
-"""Secrets of vendors, by the formats they publish: prefix, alphabet, length and checksum; the rest is drawn."""
+"""Secrets of vendors in their published formats: prefix, alphabet, length and checksum; the rest is random."""
 
 from random import Random
 
@@ -74,7 +74,7 @@ def _atlassian(random: Random) -> str:
 
 def _braintree(random: Random) -> Made:
     user, value = some(random, HEX[:10] + LOWER, 16), some(random, HEX, 32)
-    return Made(f"access_token$production${user}${value}", (user, value))  # the rest is no secret, and part of a name
+    return Made(f"access_token$production${user}${value}", (user, value))  # the rest is not secret, and part of a name
 
 
 VENDORS: tuple[Kind, ...] = (

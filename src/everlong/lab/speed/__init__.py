@@ -1,4 +1,4 @@
-"""Speed: what everlong costs beside its peers, all measured in one run, as ratios, CPU time first.
+"""Speed: what everlong costs compared with its peers, all measured in one run, as ratios, CPU time first.
 
 A benchmark is a module with a function `run(bench)` that returns tables, and a row here; it is loaded when it runs.
 """
@@ -13,6 +13,7 @@ BENCHMARKS = {
     "selection": "everlong.lab.speed.selection",
     "freezing": "everlong.lab.speed.freezing",
     "gateways": "everlong.lab.speed.gateways.run",
+    "moves": "everlong.lab.speed.gateways.moves",
     "edges": "everlong.lab.speed.edges",
 }
 BENCHMARK_NAMES = tuple(BENCHMARKS)

@@ -1,6 +1,6 @@
 """The bench: runs a benchmark's program in the environment of a library, and keeps the transcripts.
 
-A job and its result travel as JSON files; the program runs in a fresh process. What a library prints is ignored.
+A job and its result are JSON files; the program runs in a fresh process. What a library prints is ignored.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 from everlong.lab.environments import CORE, HERE, Environment, Environments
 from everlong.lab.peers.shapes import Message
-from everlong.lab.speed.transcripts import build
+from everlong.lab.speed.transcripts import build, build_talk
 
 __all__ = ["Bench"]
 
@@ -23,20 +23,22 @@ Result = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """Where a benchmark runs and how thoroughly. Without peers, everlong is measured alone, by this interpreter."""
+    """Where a benchmark runs and how thoroughly. Without peers, only everlong is measured, by this interpreter."""
 
     environments: Environments
     quick: bool = False
     peers: bool = True
+    #: The URL of a database for benchmarks that need one; without it, they are left out.
+    postgres: str = ""
 
     def place(self, environment: Environment) -> Environment | None:
-        """Return where a row of that environment runs. Report one line and return None if it cannot."""
+        """Return where a row of that environment runs. Report one line and return None if it cannot run."""
         if not self.peers:
             return HERE if environment == CORE else None
         return environment if self.environments.installed(environment) else None
 
     def report(self, line: str) -> None:
-        """Report progress, beside the tables."""
+        """Report progress, apart from the tables."""
         self.environments.report(line)
 
     def perform(self, environment: Environment, program: str, **job: Any) -> Result | None:
@@ -61,12 +63,13 @@ class Bench:
             result: Result = json.loads(result_file.read_text(encoding="utf-8"))
             return result
 
-    def stored(self, tokens: int, seed: int, *, largest: int | None = None) -> Path:
-        """Return the file with the messages of a transcript, made on first use."""
-        name = f"{tokens}-{seed}{'' if largest is None else f'-{largest}'}.json"
+    def stored(self, tokens: int, seed: int, *, largest: int | None = None, talk: bool = False) -> Path:
+        """Return the file with the messages of a transcript, made on first use; a `talk` has no tools."""
+        name = f"{'talk-' if talk else ''}{tokens}-{seed}{'' if largest is None else f'-{largest}'}.json"
         path = self.environments.folder / "transcripts" / name
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
-            messages: list[Message] = build(tokens, seed, largest=largest).messages
+            made = build_talk(tokens, seed) if talk else build(tokens, seed, largest=largest)
+            messages: list[Message] = made.messages
             path.write_text(json.dumps(messages, ensure_ascii=False), encoding="utf-8")
         return path

@@ -1,4 +1,4 @@
-"""The benchmark of counting: a million tokens at first, again with nothing remembered, and with one message more."""
+"""The benchmark of counting: a million tokens in a new process, with an empty cache, and with one message more."""
 
 import json
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ COUNTERS = "everlong.lab.speed.counters"
 OUR_MODULE = "everlong.lab.speed.ours"
 WORKER = "everlong.lab.speed.worker"
 
-WITHIN = 1.25  # times splintr's own time: the aim
+WITHIN = 1.25  # times splintr's own time: the goal
 
 
 @dataclass(frozen=True, slots=True)
 class CountRow:
-    """A way to count, where it runs, and the module that offers it."""
+    """A way to count, where it runs, and its module."""
 
     title: str
     environment: Environment
@@ -69,7 +69,7 @@ Measured = dict[str, Any]
 
 
 def run(bench: Bench) -> list[Table]:
-    """Time every way to count, each round in a fresh process and in turn, so that a slow minute hits all alike."""
+    """Time every way to count, each round in a fresh process and in turn, so that a slow minute affects all equally."""
     tokens = QUICK_TOKENS if bench.quick else TOKENS
     transcript = bench.stored(tokens, SEED, largest=LARGEST_RESULT)
     job = {"transcript": str(transcript), "more": str(_single_messages(bench, tokens)), "repeats": 3}

@@ -1,4 +1,4 @@
-"""How others are served beside an attack: half-open connections by the thousand, an answer that is huge when unpacked.
+"""How others are served during an attack: thousands of half-open connections, or an answer that is huge unpacked.
 
 The gateway runs as its command; the attack and `/health` come from this process, each request on its own connection.
 """
@@ -32,7 +32,7 @@ ASK = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\nconnection: clo
 
 
 def run(bench: Bench) -> list[Table]:
-    """Measure `/health` alone and beside each attack."""
+    """Measure `/health` alone and during each attack."""
     requests = REQUESTS // 4 if bench.quick else REQUESTS
     with ExitStack() as stack:
         port = stack.enter_context(_gateway(stack.enter_context(_upstream())))

@@ -1,4 +1,4 @@
-"""The benchmark of fitting: tool-heavy transcripts brought under half their size, what comes out and what it costs."""
+"""The benchmark of fitting: tool-heavy transcripts brought under half their size, with the result and the cost."""
 
 import json
 from collections import Counter
@@ -21,14 +21,14 @@ SEEDS, QUICK_SEEDS = range(1, 25), range(1, 5)
 LARGE, QUICK_LARGE = 1_000_000, 100_000
 LARGE_SEED = 7
 WORKER = "everlong.lab.speed.worker"
-WARMING = 2  # transcripts before the timed one, in rounds that only time
+WARMING = 2  # transcripts before the timed one, in rounds that only measure time
 
 Output = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class FitRow:
-    """A way to fit, where it runs, and the module that offers it."""
+    """A way to fit, where it runs, and its module."""
 
     title: str
     environment: Environment
@@ -58,7 +58,7 @@ class FitCase:
 
 @dataclass(frozen=True, slots=True)
 class FitVerdict:
-    """What one way made of all cases. If it raises, its result for that case is invalid."""
+    """What one way made of all cases. If it raises, its result for that case counts as invalid."""
 
     invalid: int
     over: int
@@ -85,7 +85,7 @@ def judge(outputs: list[Output], cases: list[tuple[list[Message], int]]) -> FitV
 
 
 def run(bench: Bench) -> list[Table]:
-    """Measure every way on the same transcripts, each in a process of its own; then how everlong's cost grows."""
+    """Measure every way on the same transcripts, each in a separate process; then how everlong's cost grows."""
     bench.report("fitting: writing the transcripts")
     cases = [_case(bench, TOKENS, seed) for seed in (QUICK_SEEDS if bench.quick else SEEDS)]
     large = _case(bench, QUICK_LARGE if bench.quick else LARGE, LARGE_SEED)

@@ -1,7 +1,7 @@
-"""The benchmark of freezing: how long `/health` waits while the gateway works on a request that was made to be heavy.
+"""The benchmark of freezing: how long `/health` waits while the gateway works on a deliberately heavy request.
 
 Each kind of text is sent as one message of a request, while another client asks `/health` every few milliseconds. A
-kind is a text that costs a tokenizer, a pattern or a parser more than its length tells.
+kind is a text that costs a tokenizer, a pattern or a parser more than its length suggests.
 """
 
 import base64
@@ -25,9 +25,9 @@ __all__ = ["KINDS", "run"]
 MEGABYTE = 1_000_000
 SIZE, QUICK_SIZE = 28 * MEGABYTE, MEGABYTE // 2
 BETWEEN = 0.004  # seconds between two questions
-AIM = 0.050  # seconds that nobody waits longer for another's request
-SETTLING = 25.0  # seconds until free memory has been given back
-ALONE = 100  # questions beside a request that is not heavy: what the machine makes of them by itself
+AIM = 0.050  # seconds; nobody should wait longer because of another's request
+SETTLING = 25.0  # seconds until free memory has been returned
+ALONE = 100  # questions during a light request, to measure the machine itself
 SEED = 11
 
 HEALTH = b"GET /health HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n"
@@ -40,7 +40,7 @@ HAN = "上下文窗口即将耗尽需要压缩历史消息请检查配置文件�
 
 
 def _of(sample: str) -> Callable[[int], str]:
-    """Return what repeats a sample up to so many bytes."""
+    """Return a function that repeats a sample up to a number of bytes."""
     return lambda size: sample * (size // len(sample.encode()))
 
 
@@ -54,7 +54,7 @@ def _words(size: int) -> str:
     return " ".join(roll.choices(words, k=size // 6))[:size]
 
 
-#: Kind of text -> what makes so many bytes of it.
+#: Kind of text -> a function that makes this many bytes of it.
 KINDS: Mapping[str, Callable[[int], str]] = {
     "English": _of(ENGLISH),
     "words, all different": _words,
@@ -73,15 +73,15 @@ KINDS: Mapping[str, Callable[[int], str]] = {
     "quotes": _of('"'),
     "angle brackets": _of("<|"),
 }
-#: The models that stand for the ways to count: two with vocabularies of their own, one that is estimated.
+#: The models for the ways to count: two with their own vocabularies, one that is estimated.
 MODELS = ("gpt-4o", "gemini-2.5-pro", "claude-opus-4-5")
-#: Where the text stands in the request.
+#: The place of the text in the request.
 PLACES = ("question", "result")
 
 
 @dataclass(slots=True)
 class _Beside:
-    """What another client saw meanwhile, in seconds, and the memory of the gateway, in MB."""
+    """What another client saw meanwhile, in seconds, and the gateway's memory, in MB."""
 
     waits: list[float]
     answered: str = ""
@@ -115,7 +115,7 @@ def _table(bench: Bench, gateway: RunningGateway) -> Table:
     head = ("", "health p50, ms", "p99", "longest", "request, s", "CPU, s", "before, MB", "peak, MB", "answer")
     notes = (
         f"Memory after all of them: {figure(after)} MB, {figure(gateway.resident or 0.0)} MB at the start.",
-        "The first row is the machine by itself: what is above it is the request's doing.",
+        "The first row is the machine without a request: anything above it is caused by the request.",
         f"Aim: nobody waits longer than {AIM * 1e3:g} ms for another's request. "
         f"Longest: {figure(worst * 1e3)} ms, {'met' if worst <= AIM else 'NOT met'}.",
     )
@@ -142,7 +142,7 @@ def _body(text: str, model: str, place: str) -> bytes:
 
 
 def _measure(gateway: RunningGateway, body: bytes, questions: int = 1) -> _Beside:
-    """Send the request, and ask `/health` until it is answered, and so many times at least."""
+    """Send the request, and ask `/health` until it is answered, at least this many times."""
     beside = _Beside([], before=resident_megabytes(gateway.process) or 0.0)
     used = cpu_seconds(gateway.process) or 0.0
     start = perf_counter()

@@ -1,11 +1,12 @@
-"""What everlong's `fit` costs as a conversation grows: against counting alone, in later calls, and in memory.
+"""What everlong's `fit` costs as a conversation grows: compared with counting alone, in later calls, and in memory.
 
 Each figure is taken by this module run as a program, in a fresh process.
 """
 
 import json
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -21,10 +22,14 @@ from everlong.lab.speed.worker import Job, cpu, serve, transcript
 
 __all__ = ["run"]
 
-SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (10_000, 100_000)
+#: Tokens, and whether it is only talk.
+SIZES = ((10_000, False), (100_000, False), (1_000_000, False), (1_000_000, True))
+QUICK_SIZES = ((10_000, False), (100_000, False), (100_000, True))
+#: For a million tokens: cold relative to counting, milliseconds of the next cut, resident memory relative to the text.
+AIMS = {"cold": 2.5, "next": 50.0, "resident": 4.0}
 SEED = 7
 HEAD = (
-    "tokens",
+    "",
     "cold: count, ms",
     "fit to half, ms",
     "ratio",
@@ -33,10 +38,12 @@ HEAD = (
     "one more, nothing to cut, ms",
     "next cut, ms",
     "peak memory / text",
+    "resident / text",
 )
 NOTE = (
     "CPU time, each figure from fresh processes that never saw the text before; loaded: the vocabulary is there. "
-    "The two later calls are given `previous=`; at the next cut, one turn was added to what was cut and indexed."
+    "The two later calls are given `previous=`; at the next cut, one turn was added to what was cut and indexed. "
+    "Peak memory is Python's own, resident what the process grew by; both without the vocabulary."
 )
 
 
@@ -45,9 +52,9 @@ def run(bench: Bench) -> list[Table]:
     place = bench.place(CORE)
     if place is None:
         return []
-    measured: dict[int, dict[str, float]] = {}
-    for size in QUICK_SIZES if bench.quick else SIZES:
-        file = bench.stored(size, SEED)
+    measured: dict[str, dict[str, float]] = {}
+    for size, talk in QUICK_SIZES if bench.quick else SIZES:
+        file = bench.stored(size, SEED, talk=talk)
         tokens = total(json.loads(file.read_text(encoding="utf-8")))
         for question in FIGURES:
             bench.report(f"fitting, {size:,} tokens: {question}")
@@ -56,10 +63,11 @@ def run(bench: Bench) -> list[Table]:
             figures = [result["figure"] for result in rounds if result is not None]
             if not figures:
                 return []
-            measured.setdefault(tokens, {})[question] = median(figures)
+            title = f"{tokens:,} tokens, {'talk' if talk else 'tools'}"
+            measured.setdefault(title, {})[question] = median(figures)
     rows = tuple(
         (
-            f"{tokens:,}",
+            title,
             figure(row["count, cold"] * 1e3),
             figure(row["fit, cold"] * 1e3),
             figure(row["fit, cold"] / row["count, cold"]),
@@ -68,13 +76,29 @@ def run(bench: Bench) -> list[Table]:
             figure(row["nothing to cut"] * 1e3),
             figure(row["next cut"] * 1e3),
             figure(row["memory"]),
+            figure(row["resident"]),
         )
-        for tokens, row in measured.items()
+        for title, row in measured.items()
     )
-    return [Table("everlong `fit` as a conversation grows", HEAD, rows, (NOTE,), measured)]
+    return [Table("everlong `fit` as a conversation grows", HEAD, rows, (NOTE, _aims(measured)), measured)]
+
+
+def _aims(measured: Mapping[str, Mapping[str, float]]) -> str:
+    """The goals for the largest conversations, and whether they are met."""
+    worst = {
+        "cold": max(row["fit, cold"] / row["count, cold"] for row in measured.values()),
+        "next": max(row["next cut"] * 1e3 for row in measured.values()),
+        "resident": list(measured.values())[-1]["resident"],
+    }
+    results = ", ".join(
+        f"{name} {figure(worst[name])} of at most {figure(aim)} ({'met' if worst[name] <= aim else 'NOT met'})"
+        for name, aim in AIMS.items()
+    )
+    return f"Aims at a million tokens (cold / counting, ms of the next cut, resident / text of a talk): {results}."
 
 
 MODEL = "gpt-4o"
+STATUS, RESET_PEAK = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def _work(job: Job) -> Job:
@@ -105,7 +129,7 @@ def _fit_seconds(messages: list[Message], tokens: int) -> float:
 
 
 def _growth_seconds(messages: list[Message], tokens: int) -> float:
-    """Time one more message, when everything fits."""
+    """Time one more message when everything fits."""
     before = _fit(messages[:-1], tokens * 2)
     return cpu(_fit, messages, tokens * 2, before)[0]
 
@@ -118,14 +142,31 @@ def _next_cut_seconds(messages: list[Message], tokens: int) -> float:
 
 
 def _peak_memory(messages: list[Message], tokens: int) -> float:
-    """Return the peak memory of a first fit as a multiple of the text: Python's own, without the vocabulary."""
-    size = sum(len(text.encode()) for message in messages for text in texts(message))
+    """Return the peak memory of a first fit as a multiple of the text: Python's own memory, without the vocabulary."""
     tracemalloc.start()
     _fit(messages, tokens // 2)
-    return tracemalloc.get_traced_memory()[1] / size
+    return tracemalloc.get_traced_memory()[1] / _text_bytes(messages)
 
 
-#: Measured in a process that has not even loaded the vocabulary.
+def _peak_resident(messages: list[Message], tokens: int) -> float:
+    """Return the largest growth of the process during a first fit, as a multiple of the text. On Linux."""
+    before = _resident("VmRSS")
+    RESET_PEAK.write_text("5", encoding="ascii")
+    _fit(messages, tokens // 2)
+    return (_resident("VmHWM") - before) / _text_bytes(messages)
+
+
+def _resident(name: str) -> int:
+    """Return this process's memory in bytes, as Linux reports it: VmRSS is now, VmHWM the peak since it was reset."""
+    lines = STATUS.read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1_024 for line in lines if line.startswith(name))
+
+
+def _text_bytes(messages: list[Message]) -> int:
+    return sum(len(text.encode()) for message in messages for text in texts(message))
+
+
+#: Measured in a process that has not loaded the vocabulary yet.
 COLD = frozenset({"count, cold", "fit, cold"})
 
 FIGURES: dict[str, Callable[[list[Message], int], float]] = {
@@ -136,6 +177,7 @@ FIGURES: dict[str, Callable[[list[Message], int], float]] = {
     "nothing to cut": _growth_seconds,
     "next cut": _next_cut_seconds,
     "memory": _peak_memory,
+    "resident": _peak_resident,
 }
 
 

@@ -122,7 +122,7 @@ def _start(bench: Bench, environment: Environment, code: str) -> str | None:
 
 
 def _weight(bench: Bench, environment: Environment) -> float | None:
-    """Return the size in MB; None for the running interpreter, which may hold anything else."""
+    """Return the size in MB; None for the running interpreter, which may have anything else installed."""
     if environment == HERE:
         return None
     return bench.environments.megabytes(environment) + (_folder(PACKAGE) if environment == CORE else 0.0)

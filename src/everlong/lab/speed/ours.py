@@ -1,4 +1,4 @@
-"""everlong, as a user calls it: plain dicts in, plain dicts out; and its counter on values that are kept."""
+"""everlong as a user calls it, with plain dicts in and out; and its counter on values that are kept."""
 
 from collections.abc import Callable
 from typing import cast
@@ -16,7 +16,7 @@ MODEL = "gpt-4o"
 
 
 def _fitted(messages: list[Message], budget: int) -> list[Message]:
-    """Fit the messages. The schemas count against the budget too, which no peer does."""
+    """Fit the messages. The schemas count against the budget too, unlike in any peer."""
     return everlong.fit(messages, model=MODEL, budget=budget, tools=TOOLS).messages
 
 

@@ -1,4 +1,4 @@
-"""The benchmark of selection: what choosing at a cut costs, and whether indexing costs the same in long conversations.
+"""The benchmark of selection: the cost of choosing at a cut, and whether indexing is as cheap in long conversations.
 
 The figures are taken by this module run as a program, in a fresh process.
 """
@@ -24,7 +24,7 @@ __all__ = ["run"]
 SIZES, QUICK_SIZES = (10_000, 100_000, 1_000_000), (10_000, 100_000)
 SEED = 7
 REPEATS, QUICK_REPEATS = 15, 5
-MOST_GROWTH = 1.5  # the last part of a conversation against its first, a token
+MOST_GROWTH = 1.5  # the last part of a conversation relative to its first, per token
 
 HEAD = (
     "tokens",
@@ -76,7 +76,7 @@ def _row(tokens: int, figures: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _ends(figures: dict[str, Any]) -> tuple[float, float]:
-    """Return the seconds a token takes in the first and in the last tenth."""
+    """Return the seconds per token in the first and in the last tenth."""
     seconds, tokens = figures["indexing"], figures["indexed_tokens"]
     return seconds[0] / tokens[0], seconds[-1] / tokens[-1]
 
@@ -108,7 +108,7 @@ def _work(job: Job) -> Job:
 
 
 def _select(history: History, counter: Counter, index: Index, number: int) -> float:
-    """Time a selection. Each has a question of its own, so that no earlier choice is of use."""
+    """Time a selection. Each has a different question, so that no earlier choice helps."""
     words = history[number % len(history)].text.split()[:12]
     question = Message(Role.USER, (Text(f"Question {number}: what was it about {' '.join(words)}?"),))
     messages = (*history, question)

@@ -18,7 +18,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A title, a head, rows, and notes below. `data` is what the rows were made of, `shown` what a picture draws."""
+    """A title, a head, rows, and notes below. `data` is the source of the rows, `shown` what a picture draws."""
 
     title: str
     head: tuple[str, ...]

@@ -1,8 +1,8 @@
 """Synthetic transcripts of a tool-using agent, in OpenAI chat format: the same seed and size give the same text.
 
-Code, JSON, logs and search results in sizes from 200 to 20 000 tokens, a little Chinese, some reasoning, a ticket
-number in every request. Everything is made up here. The order of the random draws is part of the format: figures
-of earlier runs are comparable only while it stays.
+They have code, JSON, logs and search results of 200 to 20 000 tokens, a little Chinese, some reasoning, and a ticket
+number in every request. Everything is made up here. The order of the random draws is part of the format: figures of
+earlier runs are comparable only while it does not change.
 """
 
 import json
@@ -15,7 +15,7 @@ from hashlib import md5
 
 from everlong.lab.peers.rules import Message, message_tokens
 
-__all__ = ["TOOLS", "Transcript", "build"]
+__all__ = ["TOOLS", "Transcript", "build", "build_talk"]
 
 WORDS: list[str] = re.findall(
     "[a-z]+",
@@ -52,7 +52,7 @@ TOOLS: list[Message] = [
 ]
 SYSTEM = "You are a careful software engineering agent. Workspace /app. "
 LAST_QUESTION = "Final question: which ticket did I name first, and what was wrong in the last log? FINAL-USER-MARK"
-SMALLEST_RESULT, LARGEST_RESULT = 200, 20_000  # tokens, about; drawn on a logarithmic scale
+SMALLEST_RESULT, LARGEST_RESULT = 200, 20_000  # approximate tokens; drawn on a logarithmic scale
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Transcript:
 
 
 class _Author:
-    """Draws at random. Each `…_result` writes about as many tokens as it is asked for."""
+    """Draws at random. Each `…_result` writes about as many tokens as requested."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -219,7 +219,7 @@ class _Author:
 
 
 def build(tokens: int, seed: int = 7, *, largest: int | None = None) -> Transcript:
-    """Return a transcript of about `tokens`; results stay near `largest` at most (default: a twelfth, at least 400)."""
+    """Return a transcript of about `tokens`; results have at most about `largest` (default: a twelfth, min. 400)."""
     author = _Author(seed)
     cap = max(400, tokens // 12) if largest is None else largest
     opening = SYSTEM + author.words(220) + "\n" + "\n".join(CHINESE[:3])
@@ -244,3 +244,32 @@ def build(tokens: int, seed: int = 7, *, largest: int | None = None) -> Transcri
         add(author.answer(turn))
     add({"role": "user", "content": LAST_QUESTION})
     return Transcript(messages, TOOLS, counted)
+
+
+LETTERS = "etaoinshrdlucmfwypvbgk"
+VOCABULARY = 12_000  # made-up words of a talk; some are frequent, most are rare
+TALK_SYSTEM = "You are a friend who remembers. "
+
+
+def build_talk(tokens: int, seed: int = 7) -> Transcript:
+    """Return a talk of about `tokens` between a user and an assistant, who calls no tools and gives long answers."""
+    dice = random.Random(seed)
+    words = ["".join(dice.choices(LETTERS, k=dice.randint(3, 10))) for _ in range(VOCABULARY)]
+    weights = [1 / (rank + 5) for rank in range(VOCABULARY)]
+
+    def said(number: int) -> str:
+        chosen = dice.choices(words, weights, k=number)
+        sentences = [" ".join(chosen[at : at + 12]).capitalize() + "." for at in range(0, number, 12)]
+        return "\n".join(" ".join(sentences[at : at + 4]) for at in range(0, len(sentences), 4))
+
+    messages: list[Message] = [{"role": "system", "content": TALK_SYSTEM + said(100)}]
+    counted = message_tokens(messages[0])
+    turn = 0
+    while not turn or counted < tokens:
+        turn += 1
+        met = f"Note {turn}: on day {turn % 28 + 1} I met {dice.choice(words).capitalize()}. "
+        for role, text in (("user", met + said(dice.randint(20, 200))), ("assistant", said(dice.randint(60, 700)))):
+            messages.append({"role": role, "content": text})
+            counted += message_tokens(messages[-1])
+    messages.append({"role": "user", "content": f"Whom did I meet on day 12, and what about {dice.choice(words)}?"})
+    return Transcript(messages, TOOLS, counted + message_tokens(messages[-1]))

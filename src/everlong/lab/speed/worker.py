@@ -1,8 +1,8 @@
 """The program that measures one library in its own environment: how it counts, or how it fits.
 
 It reads a job from a JSON file and writes the result to another. Standard library only, because it runs in every
-environment; the library comes with the module that the job names. The programs that measure everlong alone share its
-frame: `serve`, `transcript` and `cpu`.
+environment; the module that the job names brings the library. The programs that measure only everlong share `serve`,
+`transcript` and `cpu`.
 """
 
 import gc
@@ -21,11 +21,11 @@ __all__ = ["Job", "cpu", "serve", "transcript"]
 
 Job = dict[str, Any]
 
-ENOUGH = 1.0  # CPU seconds spent on adding single messages: some libraries count everything again for each
+ENOUGH = 1.0  # CPU seconds for adding single messages: some libraries count everything again for each
 
 
 def serve(work: Callable[[Job], Job]) -> None:
-    """Read the job from the file that the first argument names, do it, write the result to the second."""
+    """Read the job from the file in the first argument, do it, and write the result to the second."""
     job_file, result_file = Path(sys.argv[1]), Path(sys.argv[2])
     result = work(json.loads(job_file.read_text(encoding="utf-8")))
     result_file.write_text(json.dumps(result), encoding="utf-8")
@@ -50,7 +50,7 @@ def _work(job: Job) -> Job:
 
 
 def _count(job: Job) -> Job:
-    """Time a counter, in CPU seconds: its import, the first call, again with nothing remembered, one message more."""
+    """Time a counter, in CPU seconds: its import, the first call, again with an empty cache, one message more."""
     before = time.process_time()
     module = importlib.import_module(job["module"])
     imported = time.process_time() - before
@@ -78,7 +78,7 @@ def _more(way: Counting, native: object, job: Job) -> float:
 
 
 def _fit(job: Job) -> Job:
-    """Fit many transcripts for what comes out, then time a large one: by then everything is warmed up."""
+    """Fit many transcripts for the results, then time a large one: by then everything is warmed up."""
     way = way_of(job["module"], job["strategy"])
     outputs = [attempt(way, transcript(file), budget) for file, budget in job["transcripts"]]
     file, budget = job["large"]

@@ -1,7 +1,8 @@
-"""Baselines for agents' work: what most programs do, in a few lines each.
+"""Baselines that look only at position and role: what most programs do, in a few lines each.
 
-All of them drop reasoning first, keep the system text, cut only between steps (a call and its results), and fill the
-rest with the newest steps until one no longer fits.
+Those for agents' work drop reasoning first, keep the system text, cut only between steps (a call and its results), and
+fill the rest with the newest steps until one no longer fits. One is for talk with an assistant: the user's turns come
+first.
 """
 
 from collections.abc import Callable
@@ -19,12 +20,13 @@ __all__ = [
     "newest_steps",
     "old_before",
     "trimmed",
+    "user_newest",
     "whole",
     "with_results",
     "without_reasoning",
 ]
 
-KEPT_STEPS = 4  # assistant messages at the end whose results stay as they are
+KEPT_STEPS = 4  # assistant messages at the end whose results stay unchanged
 KEPT_CHARACTERS = 1_500  # at each end of an old result
 CLEARED = "[Old tool result content cleared]"
 
@@ -45,8 +47,24 @@ def trimmed(messages: History, budget: int) -> History:
 
 
 def cleared(messages: History, budget: int) -> History:
-    """Replace old tool results by a line, then keep the newest steps."""
+    """Replace old tool results with a line, then keep the newest steps."""
     return newest_steps(_old_results(without_reasoning(messages), lambda _: CLEARED), budget)
+
+
+def user_newest(messages: History, budget: int) -> History:
+    """Keep the user's turns, newest first, then the assistant's; a turn that does not fit is skipped."""
+    count = counter().message
+    head = head_length(messages)
+    last = len(messages) - 1
+    kept = {*range(head), last}
+    left = budget - sum(count(messages[at]) for at in kept)
+    turns = [at for at in range(last - 1, head - 1, -1) if not messages[at].calls and not messages[at].results]
+    for at in sorted(turns, key=lambda at: messages[at].role is not Role.USER):
+        cost = count(messages[at])
+        if cost <= left:
+            kept.add(at)
+            left -= cost
+    return tuple(messages[at] for at in sorted(kept))
 
 
 def newest_steps(messages: History, budget: int) -> History:
@@ -64,7 +82,7 @@ def newest_steps(messages: History, budget: int) -> History:
 
 
 def without_reasoning(messages: History) -> History:
-    """Return the messages without reasoning. A message that held nothing else is dropped."""
+    """Return the messages without reasoning. A message with nothing else is dropped."""
     return tuple(bare for bare in map(_bare, messages) if bare.parts)
 
 
@@ -99,7 +117,7 @@ def with_results(message: Message, shorten: Callable[[str], str]) -> Message:
 
 
 def ends_of(text: str) -> str:
-    """Return the first and last 1 500 characters of a long text; a short one as it is."""
+    """Return the first and last 1 500 characters of a long text; a short text unchanged."""
     if len(text) <= 2 * KEPT_CHARACTERS:
         return text
     return f"{text[:KEPT_CHARACTERS]}\n[…]\n{text[-KEPT_CHARACTERS:]}"

@@ -1,6 +1,6 @@
-"""Baselines that search: plain BM25 over pieces of text, written apart from everlong's own ranking.
+"""Baselines that search: plain BM25 over pieces of text, written independently of everlong's own ranking.
 
-Everlong's ranking is compared with these, so nothing here may change along with it.
+Everlong's ranking is compared with these, so nothing here may change with it.
 """
 
 import math
@@ -18,7 +18,7 @@ __all__ = ["bm25", "bm25_neighbours", "half_bm25", "scores", "terms", "words"]
 SATURATION = 1.2
 LENGTH_SHARE = 0.75
 CHUNK = 1_200  # characters
-NEIGHBOURS = 2  # turns each side
+NEIGHBOURS = 2  # turns on each side
 EXCERPTS = "[Excerpts from earlier in this conversation]"
 
 STOP_WORDS = (
@@ -64,7 +64,7 @@ def scores(query: Iterable[str], pieces: Sequence[Mapping[str, int]], lengths: S
 
 
 def half_bm25(messages: History, budget: int) -> History:
-    """Spend half the budget on the newest steps, half on the best older chunks, in one message before them."""
+    """Spend half the budget on the newest steps, and half on the best older chunks, in one message before them."""
     messages = without_reasoning(messages)
     if counter().messages(messages) <= budget:
         return messages
@@ -84,7 +84,7 @@ def half_bm25(messages: History, budget: int) -> History:
 
 
 def bm25(messages: History, budget: int) -> History:
-    """Keep the best turns for the last user message, in their order."""
+    """Keep the best turns for the last user message, in order."""
     return _best_turns(messages, budget, 0)
 
 

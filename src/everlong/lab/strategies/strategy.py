@@ -2,7 +2,7 @@
 
 A strategy begins once for each conversation and budget. The histories that it then gets are prefixes of one
 conversation, each at least as long as the one before (a dialogue ends in different questions). It may remember what it
-saw to save time, but not to select differently.
+has seen to save time, but not to select differently.
 """
 
 import reprlib
@@ -20,16 +20,16 @@ from everlong.wire import OPENAI_CHAT, plain as plain_copy
 
 __all__ = ["MODEL", "Chat", "Select", "Strategy", "counter", "from_chat", "plain", "rendered"]
 
-MODEL = "gpt-4o"  # its vocabulary (o200k) counts every budget of the lab
+MODEL = "gpt-4o"  # all budgets of the lab are counted with its vocabulary (o200k)
 
 Select: TypeAlias = Callable[[History, int], History]
-#: A function of your own: OpenAI messages and a budget in, OpenAI messages out.
+#: Your own function: takes OpenAI messages and a budget, returns OpenAI messages.
 Chat: TypeAlias = Callable[[list[dict[str, Any]], int], Sequence[dict[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A strategy by its name. `begin` returns the selection for one conversation and budget.
+    """A strategy with its name. `begin` returns the selection for one conversation and budget.
 
     `clock` measures a selection in seconds: CPU time, which a busy machine changes little, unless another process does
     the work.
@@ -41,7 +41,7 @@ class Strategy:
 
 
 def counter() -> Counter:
-    """Return the counter of every budget in the lab."""
+    """Return the counter for every budget in the lab."""
     return counter_for(MODEL)
 
 
@@ -51,7 +51,10 @@ def plain(name: str, select: Select) -> Strategy:
 
 
 def from_chat(name: str, function: Chat) -> Strategy:
-    """Return a strategy that works on OpenAI messages. Whatever it does wrong raises InputError, in any process."""
+    """Return a strategy that works on OpenAI messages.
+
+    Any error of the function becomes an InputError, in any process.
+    """
 
     def select(messages: History, budget: int) -> History:
         copies = [_copy(raw) for message in messages for raw in rendered(message)]
@@ -59,7 +62,7 @@ def from_chat(name: str, function: Chat) -> Strategy:
             answer = list(function(copies, budget))
         except BudgetImpossible:
             raise
-        except Exception as error:  # somebody else's code: its author gets the reason in one line
+        except Exception as error:  # foreign code: its author gets the reason in one line
             reason = " ".join(f"{type(error).__name__}: {error}".split())
             raise InputError(f"{name} failed at {len(copies)} messages: {reason}") from error
         return tuple(_read(name, at, raw) for at, raw in enumerate(answer))
@@ -69,19 +72,19 @@ def from_chat(name: str, function: Chat) -> Strategy:
 
 def _read(name: str, at: int, raw: object) -> Message:
     if not isinstance(raw, Mapping):
-        raise InputError(f"{name} returns no message: its item {at} is {reprlib.repr(raw)}")
+        raise InputError(f"{name} does not return messages: its item {at} is {reprlib.repr(raw)}")
     try:
         return OPENAI_CHAT.read_message(dict(raw), f"messages[{at}]")
-    except WireError as error:  # its fields do not survive pickling
-        raise InputError(f"{name} returns no message: {error}") from error
+    except WireError as error:  # its fields cannot be pickled
+        raise InputError(f"{name} does not return messages: {error}") from error
 
 
 def _copy(raw: JsonObject) -> dict[str, Any]:
-    """Return a copy that may be changed: every strategy gets what was rendered once."""
+    """Return a copy that may be changed, because every strategy gets the same rendered messages."""
     return cast("dict[str, Any]", plain_copy(raw))
 
 
 @lru_cache(maxsize=20_000)
 def rendered(message: Message) -> tuple[JsonObject, ...]:
-    """Return a message as OpenAI messages. They are made once and must not be changed."""
+    """Return a message as OpenAI messages. They are cached and must not be changed."""
     return tuple(OPENAI_CHAT.write_message(message))

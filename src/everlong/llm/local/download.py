@@ -1,7 +1,7 @@
-"""Fetch one file of a package index without pip: bounded, and used only if its digest is the one that is known.
+"""Download one file from a package index without pip, within limits and only if its digest is the expected one.
 
-The index is the one that the variables of pip or uv name, else pypi.org. Both forms in which an index lists its files
-are read: JSON and HTML. A proxy is taken from the usual variables.
+The variables of pip or uv name the index; the default is pypi.org. Its list of files may be JSON or HTML. The usual
+variables name a proxy.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from html import unescape
 from http.client import HTTPException
 from pathlib import Path
+from threading import Event as Signal
 from typing import IO
 from urllib.error import HTTPError
 from urllib.parse import unquote, urljoin, urlsplit
@@ -21,14 +22,14 @@ from urllib.request import Request, urlopen
 
 from everlong.errors import InputError
 
-__all__ = ["Limits", "download"]
+__all__ = ["UNWATCHED", "Fetch", "Limits", "download"]
 
-#: Variables that name an index, the first that is set counts.
+#: Variables that name an index; the first that is set counts.
 INDEXES = ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL")
 USUAL_INDEX = "https://pypi.org/simple"
 LISTS = "application/vnd.pypi.simple.v1+json, text/html;q=0.1"
 LONGEST_LIST = 8 << 20  # bytes
-SILENCE = 60.0  # seconds that a server may say nothing
+SILENCE = 60.0  # seconds that a server may send nothing
 BLOCK = 1 << 20
 LINK = re.compile(r"""<a\b[^>]*\bhref\s*=\s*["']([^"'>]+)["']""", re.IGNORECASE)
 
@@ -41,17 +42,55 @@ class Limits:
     sha256: str
 
 
-def download(project: str, file: str, folder: Path, limits: Limits, environment: Mapping[str, str]) -> Path:
-    """Fetch a file of a project into the folder and return its path. Raises InputError without what a server said."""
+class Fetch:
+    """The progress of a download: bytes received and expected. Safe in any thread."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.done = 0
+        self._cancelled = Signal()
+
+    def begin(self, size: int) -> None:
+        """Set how many bytes are expected."""
+        self.size, self.done = size, 0
+
+    def came(self, done: int) -> None:
+        """Set how many bytes have arrived. Raises InputError if the download was cancelled."""
+        self.done = min(done, self.size)
+        if self.cancelled:
+            raise InputError("it was cancelled")
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the download was cancelled."""
+        return self._cancelled.is_set()
+
+    def cancel(self) -> None:
+        """Cancel the download at the next bytes."""
+        self._cancelled.set()
+
+
+UNWATCHED = Fetch()
+
+
+def download(
+    project: str,
+    file: str,
+    folder: Path,
+    limits: Limits,
+    environment: Mapping[str, str],
+    fetch: Fetch = UNWATCHED,
+) -> Path:
+    """Fetch a file of a project into the folder and return its path. Raises InputError without text of a server."""
     index = next((value for name in INDEXES if (value := environment.get(name, "").strip())), USUAL_INDEX)
     page = f"{index.rstrip('/')}/{project}/"
     try:
         with _opened(page, LISTS) as answer:
             listed = answer.read(LONGEST_LIST + 1)
         if len(listed) > LONGEST_LIST:
-            raise InputError(f"the list of {project} is too long")
+            raise InputError(f"the file list of {project} is too long")
         with _opened(_address(listed, file, page), "*/*") as answer:
-            return _written(answer, folder / file, limits)
+            return _written(answer, folder / file, limits, fetch)
     except HTTPError as error:
         error.close()
         raise InputError(f"the package index answered {error.code}") from None
@@ -61,10 +100,10 @@ def download(project: str, file: str, folder: Path, limits: Limits, environment:
 
 
 def _opened(url: str, accepted: str) -> IO[bytes]:
-    """Open an address of an index. A name and a password in it are sent as HTTP wants them."""
+    """Open an address of an index. A name and a password in it are sent as a header."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https"):
-        raise InputError("a package index is reached by http or https")
+        raise InputError("the address of a package index must start with http:// or https://")
     plain = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     request = Request(plain, headers={"Accept": accepted})
     if parts.username:
@@ -75,7 +114,7 @@ def _opened(url: str, accepted: str) -> IO[bytes]:
 
 
 def _address(listed: bytes, file: str, page: str) -> str:
-    """Return where a file is, by the list of an index."""
+    """Return the address of a file from the list of an index."""
     with suppress(ValueError, TypeError, KeyError, AttributeError):
         for row in json.loads(listed)["files"]:
             if row["filename"] == file:
@@ -87,16 +126,17 @@ def _address(listed: bytes, file: str, page: str) -> str:
     raise InputError(f"the package index has no {file}")
 
 
-def _written(answer: IO[bytes], path: Path, limits: Limits) -> Path:
+def _written(answer: IO[bytes], path: Path, limits: Limits, fetch: Fetch) -> Path:
     digest, size = hashlib.sha256(), 0
     with path.open("wb") as target:
         while block := answer.read(BLOCK):
             size += len(block)
+            fetch.came(size)
             if size > limits.size:
                 break
             digest.update(block)
             target.write(block)
     if size != limits.size or digest.hexdigest() != limits.sha256:
         path.unlink()
-        raise InputError("what came is not the file that is expected")
+        raise InputError("the downloaded file is not the expected one")
     return path

@@ -1,23 +1,24 @@
-"""The process that holds the model: `python -m everlong.llm.local.process FILE CONTEXT THREADS`.
+"""The process that holds the model: `python -m everlong.llm.local.process FILE CONTEXT THREADS PORT`.
 
 Reads its key as one line of standard input, prints its address as one line and serves until standard input ends, so
-it never outlives the one that started it.
+it never outlives its parent process.
 """
 
+import os
 import sys
 
 __all__ = ["main"]
 
-NOBODY = "null"  # the site whose pages may read answers: no page is there; an empty text would mean everyone
-SILENCE = 60  # seconds that a client may say or take nothing
-MOST_CONNECTIONS = 32  # each has a thread; a connection that says nothing holds one
+NOBODY = "null"  # the origin whose pages may read answers: no page has it; an empty text would mean every page
+SILENCE = 60  # seconds in which a client may send or read nothing
+MOST_CONNECTIONS = 32  # each connection holds a thread, even an idle one
 
 
 def main(arguments: list[str]) -> None:
     """Serve until standard input ends."""
     import xllamacpp  # noqa: PLC0415 - an extra, and only this process has it
 
-    file, context, threads = arguments
+    file, context, threads, port = arguments
     settings = xllamacpp.CommonParams()
     settings.model.path = file
     settings.model_alias = {"local"}
@@ -30,7 +31,7 @@ def main(arguments: list[str]) -> None:
     settings.api_keys = [sys.stdin.buffer.readline().decode().strip()]
     settings.cors_origins = NOBODY
     settings.cors_credentials = False
-    settings.port = 0  # on 127.0.0.1
+    settings.port = int(port)  # on 127.0.0.1; 0 takes a free one
     settings.timeout_read = settings.timeout_write = SILENCE
     settings.n_threads_http = MOST_CONNECTIONS
     settings.verbosity = 0
@@ -38,6 +39,7 @@ def main(arguments: list[str]) -> None:
     sys.stdout.write(f"{server.listening_address}\n")
     sys.stdout.flush()
     sys.stdin.buffer.read()
+    os._exit(0)  # there is nothing to save, and the server's threads may never end by themselves
 
 
 if __name__ == "__main__":

@@ -16,32 +16,33 @@ from everlong.llm.endpoints import Endpoint
 __all__ = ["LocalServer"]
 
 SMALLEST_CONTEXT = 512
-LAST_WORDS = 200  # characters of the line that a server which failed said last
+LAST_WORDS = 200  # characters of the last line that a failed server printed
 
 
 class LocalServer:
-    """A GGUF file served on this machine. Any OpenAI or Anthropic client can use `url` with `key`.
+    """A GGUF file served on this machine. Any OpenAI or Anthropic client can use its `url` with its `key`.
 
-    The key is made for each run: without it any page in a browser of this machine could use the model.
-
-    One thread is the default: two collapse on a busy machine.
+    A new key is made for each run, because otherwise any web page in a browser on this machine could use the model.
+    Pass `port` and `key` if the address must be known before the server starts. One thread is the default: two are
+    slower on a busy machine.
     """
 
-    def __init__(self, file: Path, *, context: int = 8_192, threads: int = 1) -> None:
+    def __init__(self, file: Path, *, context: int = 8_192, threads: int = 1, port: int = 0, key: str = "") -> None:
         expect_extras("a local model", "local")
         if not file.is_file():
             raise InputError(f"no such model file: {file}")
         if context < SMALLEST_CONTEXT:
-            raise InputError(f"a context of {context} tokens is too small; at least {SMALLEST_CONTEXT}")
+            raise InputError(f"a context window of {context} tokens is too small: use at least {SMALLEST_CONTEXT}")
         self.context = context
-        self._command = [sys.executable, "-m", "everlong.llm.local.process", str(file), str(context), str(threads)]
-        self.key = secrets.token_urlsafe(24)
+        figures = [str(figure) for figure in (context, threads, port)]
+        self._command = [sys.executable, "-m", "everlong.llm.local.process", str(file), *figures]
+        self.key = key or secrets.token_urlsafe(24)
         self._process: subprocess.Popen[str] | None = None
         self.address = ""
 
     @property
     def url(self) -> str:
-        """The base address for clients."""
+        """The base URL for clients."""
         return f"{self.address}/v1"
 
     def endpoint(self, fmt: str = "openai-chat") -> Endpoint:

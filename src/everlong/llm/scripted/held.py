@@ -1,7 +1,7 @@
-"""What a scripted provider holds for its clients: answers by id, and conversations, as OpenAI's Responses keeps them.
+"""The answers and conversations that a scripted provider holds for its clients, like OpenAI's Responses API.
 
-A request that names an earlier answer or a conversation is asked with everything before it; a name that is not known is
-refused. What is held can be listed, added to and deleted below the paths that the format gives.
+A request that names an earlier answer or a conversation is answered with everything before it; an unknown name is
+refused. Clients can list, extend and delete what is held, at the paths of the format.
 """
 
 import json
@@ -33,7 +33,7 @@ class UnknownName(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """A kept answer: what was sent with it, all that it was made from, and its whole body."""
+    """A held answer: what its request sent, the whole prompt that it answers, and its body."""
 
     previous: str | None
     sent: list[JsonObject]
@@ -43,19 +43,19 @@ class _Answer:
 
 @dataclass(slots=True)
 class HeldAnswers:
-    """The answers and conversations that a server holds. With `cumulative` the input of an answer is all before it."""
+    """The answers and conversations that a server holds. `cumulative`: the input of an answer is all before it."""
 
     spoken: Format
     cumulative: bool = False
     answers: dict[str, _Answer] = field(default_factory=dict)
     conversations: dict[str, list[JsonObject]] = field(default_factory=dict)
-    #: What was asked of it beside answers: method and path.
+    #: The other requests, besides those for answers: method and path.
     asked: list[str] = field(default_factory=list)
     _items: int = 0
 
     @property
     def held(self) -> Held:
-        """How the format names what is held."""
+        """The format's names for what is held."""
         held = self.spoken.server.held
         assert held is not None, "a format whose provider holds conversations"
         return held
@@ -96,7 +96,7 @@ class HeldAnswers:
         return _objects(given)
 
     def _named(self, items: list[JsonObject]) -> list[JsonObject]:
-        """Items with ids, as the provider lists them."""
+        """Return the items with ids, as the provider lists them."""
         named = []
         for item in items:
             self._items += "id" not in item
@@ -110,22 +110,22 @@ class HeldAnswers:
         held, base = self.held, self.spoken.api.base
         answer, conversation = f"{base}{held.answers}/{{name}}", f"{base}{held.conversations}/{{name}}"
         return [
-            web.get(answer, self._told(self._answer)),
-            web.delete(answer, self._told(self._forget)),
-            web.get(answer + held.inputs, self._told(self._inputs)),
-            web.post(base + held.conversations, self._told(self._begin)),
-            web.get(conversation + held.items, self._told(self._listed)),
-            web.post(conversation + held.items, self._told(self._added)),
-            web.delete(conversation + held.items + "/{item}", self._told(self._removed)),
-            web.post(base + self.spoken.api.compact_path, self._told(self._compacted)),
+            web.get(answer, self._handler(self._answer)),
+            web.delete(answer, self._handler(self._forget)),
+            web.get(answer + held.inputs, self._handler(self._inputs)),
+            web.post(base + held.conversations, self._handler(self._begin)),
+            web.get(conversation + held.items, self._handler(self._listed)),
+            web.post(conversation + held.items, self._handler(self._added)),
+            web.delete(conversation + held.items + "/{item}", self._handler(self._removed)),
+            web.post(base + self.spoken.api.compact_path, self._handler(self._compacted)),
         ]
 
-    def _told(self, tell: Callable[[web.Request, JsonObject], JsonObject]) -> Handler:
+    def _handler(self, respond: Callable[[web.Request, JsonObject], JsonObject]) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             self.asked.append(f"{request.method} {request.path}")
             body = await request.read()
             try:
-                return web.json_response(tell(request, json.loads(body) if body else {}))
+                return web.json_response(respond(request, json.loads(body) if body else {}))
             except LookupError:
                 error = {"message": "not found", "type": "invalid_request_error", "param": None, "code": None}
                 return web.json_response({"error": error}, status=404)
@@ -160,7 +160,7 @@ class HeldAnswers:
     def _added(self, request: web.Request, body: JsonObject) -> JsonObject:
         items = self._named(_objects(body.get("items")))
         if not 0 < len(items) <= MOST_ADDED:
-            raise ValueError(f"items: between 1 and {MOST_ADDED} are added at once")
+            raise ValueError(f"items: add 1 to {MOST_ADDED} at a time")
         self.conversations[request.match_info["name"]] += items
         return _list_of(items, more=False)
 
@@ -170,7 +170,7 @@ class HeldAnswers:
         return {"id": name, "object": "conversation", "created_at": 0, "metadata": {}}
 
     def _compacted(self, _: web.Request, body: JsonObject) -> JsonObject:
-        """All messages of the user, and one item that nobody else can read."""
+        """Return all messages of the user, and one opaque item."""
         said = [item for item in self._sent(body) if item.get("role") == "user"]
         sealed: JsonObject = {"type": "compaction", "id": "cmp_0", "encrypted_content": "sealed by the provider"}
         answer: JsonObject = {"id": "resp_compacted", "object": "response.compaction", "created_at": 0}
@@ -190,7 +190,7 @@ def _list_of(items: list[JsonObject], *, more: bool) -> JsonObject:
 
 
 def _name_in(value: Json) -> str:
-    """The name of a conversation: a text, or an object with an id."""
+    """Return the name of a conversation from a text, or from an object with an id."""
     name = value.get("id") if isinstance(value, dict) else value
     return name if isinstance(name, str) else ""
 

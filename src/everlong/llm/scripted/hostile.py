@@ -1,6 +1,6 @@
 """Hostile providers, ready to use: scripts that always refuse, lie, break off or talk nonsense.
 
-What a program does with them should end, in a few calls, with an answer or one clear error.
+A program that calls one should end after a few calls, with an answer or one clear error.
 """
 
 import json
@@ -43,7 +43,7 @@ def reports(prompt: Callable[[ReceivedRequest], int]) -> Script:
 
 
 def breaks_at(pieces: int) -> Script:
-    """Return a script whose connection is lost after so many events of the stream."""
+    """Return a script whose connection is lost after this many events of the stream."""
     answer = Answer(text="one two three four five six", thinking="Hm.", calls=(("read_file", "{}"),))
     return always(Broken(answer, pieces))
 
@@ -67,10 +67,10 @@ def _summed() -> Script:
     return script
 
 
-#: Each makes a script of its own, so that none remembers what another was asked.
+#: Each entry makes a new script, so that no state is shared.
 HOSTILE: Mapping[str, Callable[[], Script]] = {
     "overflows always": lambda: always(Refusal(400, TOO_LONG)),
-    "overflows always, tells nothing": lambda: always(Refusal(413, "")),
+    "always overflows, without figures": lambda: always(Refusal(413, "")),
     "overflows at random": lambda: overflows_at_random(4711),
     "reports far too much": lambda: reports(lambda asked: asked.tokens * 50),
     "reports twice as much": lambda: reports(lambda asked: asked.tokens * 2),
@@ -80,20 +80,20 @@ HOSTILE: Mapping[str, Callable[[], Script]] = {
     "breaks at once": lambda: breaks_at(0),
     "breaks after a piece": lambda: breaks_at(2),
     "breaks later": lambda: breaks_at(3),
-    "429 for ever": lambda: always(Refusal(429, '{"error":{"message":"Rate limit reached"}}')),
-    "503 for ever": lambda: always(Refusal(503, "upstream connect error")),
-    "malformed history for ever": lambda: always(Refusal(400, MALFORMED)),
+    "always 429": lambda: always(Refusal(429, '{"error":{"message":"Rate limit reached"}}')),
+    "always 503": lambda: always(Refusal(503, "upstream connect error")),
+    "always a malformed history": lambda: always(Refusal(400, MALFORMED)),
     "an error inside the stream": lambda: always(Raw(chunk=ERROR_EVENT)),
     "says nothing": lambda: always(Answer(text="")),
     "says nothing, reports nothing": lambda: always(Answer(text="", reported=False)),
-    "says nothing for lack of room": lambda: always(Answer(text="", stop="length")),
+    "says nothing: no space left": lambda: always(Answer(text="", stop="length")),
     "an empty stream": lambda: always(Raw(chunk=b"")),
-    "white space without end": lambda: always(Raw(chunk=SPACES, times=1 << 10)),
+    "endless white space": lambda: always(Raw(chunk=SPACES, times=1 << 10)),
     "a page": lambda: always(Raw(chunk=PAGE, content_type="text/html")),
     "an error page": lambda: always(Refusal(502, PAGE.decode())),
     "no JSON": lambda: always(Raw(chunk=b"data: {'a': }\n\n")),
     "other JSON": lambda: always(
         Raw(chunk=b'data: {"choices":[{"delta":7,"message":[]}],"candidates":3}\n\ndata: 7\n\n')
     ),
-    "a body that is no object": lambda: always(Raw(chunk=b"[1, 2]", content_type="application/json")),
+    "a body that is not an object": lambda: always(Raw(chunk=b"[1, 2]", content_type="application/json")),
 }

@@ -1,4 +1,4 @@
-"""The scripted model in process: windows, a prefix cache and a record of every request, no HTTP."""
+"""The scripted model in this process: windows, a prefix cache and a record of every request, without HTTP."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -22,38 +22,50 @@ OVERFLOW = (
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How much the model takes. With `told` it reports its window; more is refused, or silently cut if `truncates`."""
+    """The context window of a scripted model.
+
+    - `tokens`: the size of the window.
+    - `told`: whether the model reports its window when asked.
+    - `truncates`: whether it silently cuts a longer prompt instead of refusing it.
+    - `body`, `status`: the refusal; `{window}` and `{tokens}` are filled in.
+    """
 
     tokens: int = 1 << 40
     told: bool = False
     truncates: bool = False
-    #: The body of the refusal; `{window}` and `{tokens}` are filled in.
     body: str = OVERFLOW
     status: int = 400
 
 
 @dataclass(slots=True)
 class ScriptedModel:
-    """A model that does what its script says; `requests` are all requests it received, in order."""
+    """A model that answers from a script, for tests. `requests` lists the requests it received, in order.
+
+    - `script`: a function from a request to an Answer, a Refusal or another step; by default it echoes the user.
+    - `window`: its context window; a longer request is refused as a provider would.
+    - `name`: the model to use when a call names none.
+    - `remembers`: how many of the newest requests to keep; None keeps all. `forgotten` counts the others.
+    """
 
     script: Script = echo
     window: Window = field(default_factory=Window)
     fmt: str = "openai-chat"
     endpoint: str = "scripted"
     provider: str = ""
-    #: The model that is asked where a call names none.
     name: str = "gpt-4o"
     requests: list[ReceivedRequest] = field(default_factory=list)
+    remembers: int | None = None
+    forgotten: int = 0
     counter: Counter = field(default_factory=lambda: Counter("gpt-4o"))
 
     async def served_window(self, model: str) -> int | None:  # noqa: ARG002 - one window for all
-        """Return the window if it is reported, else None."""
+        """Return the window if the model reports it, otherwise None."""
         return self.window.tokens if self.window.told else None
 
     def asked(self, request: Request) -> ReceivedRequest:
         """Record a request and return it as the model sees it."""
         asked = ReceivedRequest(
-            number=len(self.requests),
+            number=self.forgotten + len(self.requests),
             model=request.model,
             messages=request.messages,
             tools=request.tools,
@@ -63,10 +75,13 @@ class ScriptedModel:
             cached=self._cached(request.messages),
         )
         self.requests.append(asked)
+        if self.remembers is not None and len(self.requests) > self.remembers:
+            self.forgotten += len(self.requests) - self.remembers
+            del self.requests[: -self.remembers]
         return asked
 
     def step(self, asked: ReceivedRequest) -> Step:
-        """Return what the window and then the script do with a request."""
+        """Return the step for a request: a refusal if the window is too small, otherwise what the script says."""
         window = self.window
         if asked.tokens + (asked.max_tokens or 0) > window.tokens:
             if not window.truncates:
@@ -79,7 +94,7 @@ class ScriptedModel:
         return step
 
     async def stream(self, request: Request) -> AsyncGenerator[Reply, None]:
-        """Yield the pieces of the answer."""
+        """Stream the pieces of the answer; the last is Finished or Failed."""
         asked = self.asked(request)
         match self.step(asked):
             case Refusal(status, body):
@@ -91,7 +106,7 @@ class ScriptedModel:
                     yield piece
                 yield Failed(ProviderError("the connection was lost"), begun=pieces > 0)
             case Raw(chunk=chunk):
-                yield Failed(ProviderError(f"no answer: {chunk[:80]!r}"), begun=False)
+                yield Failed(ProviderError(f"the reply is not an answer: {chunk[:80]!r}"), begun=False)
             case Answer() as answer:
                 await asyncio.sleep(answer.before)
                 for piece in _pieces(answer, asked.number):

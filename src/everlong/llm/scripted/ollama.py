@@ -1,7 +1,7 @@
-"""The window of a scripted Ollama: what a request is given, and how what is too long is cut without a word.
+"""The window of a scripted Ollama: which window a request gets, and how a longer prompt is cut silently.
 
-As the real one does it: the beginning is dropped until the rest fits, system text and the last message stay; and an
-answer that goes on past the end pushes the beginning out.
+Like the real one, it drops the beginning until the rest fits, but keeps system text and the last message. An answer
+that grows past the end pushes the beginning out.
 """
 
 from collections.abc import Sequence
@@ -20,11 +20,11 @@ TOO_LONG = '{"error":"the input length exceeds the context length"}'
 
 @dataclass(slots=True)
 class ScriptedOllama:
-    """Gives a request what it asks for, else what the model's `file` sets, else `default`; never more than `most`.
+    """Behaves like Ollama: a request gets the window it asks for, or the model file's, or `default`, up to `most`.
 
-    One that `tells` shows the windows of loaded models, and one that `refuses` knows `truncate: false`: older ones do
-    neither. `truncated` and `shifted` are the numbers of requests that lost their beginning, before and while they were
-    answered; `loads` counts how often a model was loaded, also because another window was asked for.
+    With `tells` it shows the windows of loaded models, and with `refuses` it supports `truncate: false`; older versions
+    do neither. `truncated` and `shifted` list the requests that lost their beginning before and during the answer.
+    `loads` counts how often a model was loaded, including reloads for another window.
     """
 
     default: int = 4_096
@@ -40,7 +40,7 @@ class ScriptedOllama:
     prompts: list[JsonObject] = field(default_factory=list)
 
     def window(self, model: str, asked: Json = None) -> int:
-        """Return the window that a request for the model is given; the model is loaded with it."""
+        """Return the window that a request for the model gets. The model is loaded with it."""
         wanted = asked if isinstance(asked, int) and asked > 0 else self.file or self.default
         given = min(wanted, self.most)
         if self.loaded.get(model) != given:
@@ -49,7 +49,7 @@ class ScriptedOllama:
         return given
 
     def received(self, asked: ReceivedRequest, body: JsonObject, counter: Counter) -> ReceivedRequest | Refusal:
-        """Return what the model gets to see of a request."""
+        """Return what the model sees of a request."""
         given = self.window(asked.model, _option(body, "num_ctx"))
         if asked.tokens <= given:
             return asked
@@ -61,7 +61,7 @@ class ScriptedOllama:
         return replace(asked, messages=tuple(kept), tokens=min(tokens, given))
 
     def answered(self, asked: ReceivedRequest, step: Step, counter: Counter) -> Step:
-        """Return what is said of an answer within the length that was asked for."""
+        """Return the answer, cut to the requested length."""
         if not isinstance(step, Answer):
             return step
         said, most = counter.message(message_of(step, asked.number)), asked.max_tokens
@@ -73,7 +73,7 @@ class ScriptedOllama:
         return step
 
     def routes(self, models: Sequence[str]) -> list[web.RouteDef]:
-        """Return the paths beside those that answer a conversation."""
+        """Return the other paths, besides those for conversations."""
 
         async def show(_: web.Request) -> web.Response:
             return web.json_response(self.shown())
@@ -109,12 +109,12 @@ class ScriptedOllama:
         ]
 
     def shown(self) -> JsonObject:
-        """Return what /api/show tells of every model."""
+        """Return the answer of /api/show for every model."""
         parameters = f"num_ctx                        {self.file}" if self.file else ""
         return {"parameters": parameters, "model_info": {"scripted.context_length": self.most}, "details": {}}
 
     def running(self) -> JsonObject:
-        """Return what /api/ps tells."""
+        """Return the answer of /api/ps."""
         rows: list[Json] = []
         for name, given in self.loaded.items():
             tagged = name if ":" in name else f"{name}:latest"

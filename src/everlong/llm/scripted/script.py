@@ -1,7 +1,7 @@
-"""Scripts: what a scripted model receives and what it does then. Values and a few ready scripts; no I/O.
+"""Scripts for the scripted model: what it receives and how it responds. Values and a few ready scripts; no I/O.
 
-A script is any function from a request to one step: an answer, a refusal, a connection that breaks, or bytes that are
-not an answer at all.
+A script is a function from a request to one step: an answer, a refusal, a broken connection, or bytes that are not an
+answer at all.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,11 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceivedRequest:
-    """One request as the model saw it. `tokens` are the whole prompt, tools too; `cached` those of a known prefix."""
+    """One request as the model received it.
+
+    `tokens` counts the whole prompt with its tools, and `cached` the part that an earlier request began with too.
+    `body`, `headers` and `fmt` are set if the request came over HTTP.
+    """
 
     number: int
     model: str
@@ -40,7 +44,6 @@ class ReceivedRequest:
     stream: bool = True
     tokens: int = 0
     cached: int = 0
-    #: The body and the headers of the request, where it came over HTTP, and the format it was in.
     body: bytes = b""
     headers: Mapping[str, str] = field(default_factory=dict)
     fmt: str = ""
@@ -48,9 +51,12 @@ class ReceivedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Words, thoughts and calls. `usage` None reports the truth; `reported` False reports nothing.
+    """A scripted answer: text, reasoning and tool calls, each call as (name, JSON arguments).
 
-    `before` and `between` are seconds of waiting before the first piece and between pieces.
+    - `usage`: the usage to report; None reports the true figures.
+    - `reported`: whether to report usage at all.
+    - `stop`: why the answer ended; by default "calls" or "stop".
+    - `before`, `between`: the seconds to wait before the first piece and between pieces.
     """
 
     text: str = ""
@@ -65,7 +71,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """An HTTP error with its body, as a provider would send it."""
+    """A scripted HTTP error with its body, as a provider would send it."""
 
     status: int
     body: str
@@ -74,7 +80,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Broken:
-    """An answer of which only so many pieces arrive before the connection is gone."""
+    """A scripted answer whose connection breaks after `pieces` pieces."""
 
     answer: Answer
     pieces: int = 1
@@ -82,7 +88,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Raw:
-    """A success whose body is these bytes, repeated `times` times: what no provider should send."""
+    """A scripted success whose body is `chunk`, repeated `times` times: bytes that no provider should send."""
 
     chunk: bytes
     times: int = 1
@@ -94,13 +100,13 @@ Script: TypeAlias = Callable[[ReceivedRequest], Step]
 
 
 def echo(asked: ReceivedRequest) -> Answer:
-    """Answer with the last text of the user."""
+    """A script that answers with the last user message."""
     said = next((message.text for message in reversed(asked.messages) if message.role is Role.USER), "")
     return Answer(text=said or "…")
 
 
 def in_turn(steps: Sequence[Step], *, then: Script = echo) -> Script:
-    """Return a script that takes one step after the other, and `then` when they are used up."""
+    """Return a script that uses one step after another, and `then` when they are used up."""
     left = list(reversed(steps))
 
     def script(asked: ReceivedRequest) -> Step:
@@ -110,7 +116,7 @@ def in_turn(steps: Sequence[Step], *, then: Script = echo) -> Script:
 
 
 def reads_files(rounds: int) -> Script:
-    """Return the script of an agent at work: after each user message so many tool calls, then an answer."""
+    """Return the script of a working agent: after each user message it makes `rounds` tool calls, then answers."""
 
     made = 0  # remembered, because what was called before may have left the request
 
@@ -128,7 +134,7 @@ def reads_files(rounds: int) -> Script:
 
 
 def message_of(answer: Answer, number: int) -> Message:
-    """Return the answer as a message; call ids are made of the number of the request."""
+    """Return the answer as a message. The call ids contain the number of the request."""
     thoughts = (Reasoning(answer.thinking),) if answer.thinking else ()
     words = (Text(answer.text),) if answer.text else ()
     calls = (ToolCall(CallId(f"call_{number}_{at}"), *call) for at, call in enumerate(answer.calls))
@@ -136,7 +142,7 @@ def message_of(answer: Answer, number: int) -> Message:
 
 
 def reply_of(asked: ReceivedRequest, answer: Answer) -> WrittenReply:
-    """Return the answer as a format writes it."""
+    """Return the answer in the form that a wire format writes."""
     return WrittenReply(
         number=asked.number,
         model=asked.model,

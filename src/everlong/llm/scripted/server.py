@@ -1,14 +1,16 @@
-"""The scripted model over real HTTP: every wire format on one free port, in a thread of its own.
+"""The scripted model over real HTTP: every wire format on one free port, in a separate thread.
 
     with ScriptedServer(reads_files(2), window=Window(16_000)) as server:
-        …  # server.url is the base address of an OpenAI or Anthropic client, server.requests what was asked
+        …  # server.url is the base URL of an OpenAI client, server.address that of an Anthropic client;
+        …  # server.requests is what was asked
 
-Streams piece by piece, breaks connections, refuses, truncates: whatever the script says. Answers are held as OpenAI
-holds them: a request may name an earlier answer or a conversation, and the script sees everything before it.
+Streams piece by piece, breaks connections, refuses, truncates: whatever the script says. Answers are held like
+OpenAI's: a request may name an earlier answer or a conversation, and the script sees everything before it.
 """
 
 import asyncio
 import json
+import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from threading import Event as Signal, Thread
@@ -42,9 +44,10 @@ from everlong.wire import (
 
 __all__ = ["ScriptedServer"]
 
+KEY_HEADERS = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 LARGEST_BODY = 256 * 1024 * 1024
 VERTEX = "/{version:v1|v1beta1}/projects/{project}/locations/{location}"
-#: Paths of clouds, and the formats of which they are; a stream of Bedrock's has another path.
+#: The paths of clouds and their formats. Streams of Gemini and Bedrock have other paths.
 CLOUD_PATHS: tuple[tuple[str, Format], ...] = (
     ("/openai/deployments/{model}/chat/completions", OPENAI_CHAT),
     ("/openai/responses", OPENAI_RESPONSES),
@@ -60,15 +63,22 @@ CLOUD_PATHS: tuple[tuple[str, Format], ...] = (
 )
 GEMINI_STREAM = VERTEX + "/publishers/google/models/{model:[^:/]+}:streamGenerateContent"
 BEDROCK_STREAM = "/model/{model}/invoke-with-response-stream"
-#: What a script does wrong is told to its client: a test then fails with its reason.
+#: Errors in a script are sent to the client, so that a test fails with the reason.
 SCRIPT_ERRORS = (ArithmeticError, AssertionError, AttributeError, EverlongError, LookupError, TypeError, ValueError)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ScriptedServer:
-    """Serves a script until it is left. `requests` is everything that was asked, in order; `cancelled` counts
-    streams whose reader went away. `limits` are for connections that are slow or too many."""
+    """An HTTP server on this machine that answers from a script, in every format that we read. Use it with `with`.
+
+    - `script`, `window`: as in ScriptedModel.
+    - `models`: the models that it lists.
+    - `ollama`: behave like an Ollama server with these settings.
+    - `limits`: limits for slow or too many connections.
+
+    `requests` lists the requests it received, in order; `cancelled` counts streams that the client closed early.
+    """
 
     def __init__(
         self,
@@ -81,10 +91,12 @@ class ScriptedServer:
     ) -> None:
         self.model = ScriptedModel(script, window or Window())
         self.models = models or ("scripted",)
-        #: What gives each request its window, if it is an Ollama.
+        #: Gives each request its window if this is an Ollama server.
         self.ollama = ollama
+        #: The key that every request needs; "" needs none.
+        self.key = ""
         self.cancelled = 0
-        #: What it holds for clients, by the name of the format.
+        #: The answers that it stores for clients, by format.
         self.held = {name: HeldAnswers(each) for name, each in FORMATS.items() if each.server_side and each.server.held}
         self.port = 0
         self._limits = limits
@@ -99,12 +111,12 @@ class ScriptedServer:
 
     @property
     def address(self) -> str:
-        """The address it listens on."""
+        """The address it listens on: the base URL for Anthropic clients. Gemini's is this with /v1beta after it."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def url(self) -> str:
-        """The base address for OpenAI, Responses and Anthropic clients of ours; Gemini's is `address` + /v1beta."""
+        """The base URL for OpenAI clients and for HttpModel. Anthropic's client takes `address`."""
         return f"{self.address}/v1"
 
     def __enter__(self) -> Self:
@@ -115,7 +127,7 @@ class ScriptedServer:
         self._ready.wait()
         if not self.port:
             self._thread.join()
-            raise EverlongError("the scripted server did not start: no port is free on this machine")
+            raise EverlongError("the scripted server could not start: this machine has no free port")
         return self
 
     def __exit__(
@@ -138,7 +150,7 @@ class ScriptedServer:
             await stop.wait()
 
     def _application(self) -> web.Application:
-        app = web.Application(client_max_size=LARGEST_BODY)
+        app = web.Application(client_max_size=LARGEST_BODY, middlewares=[self._guard] if self.key else [])
         for spoken in FORMATS.values():
             api = spoken.api
             app.router.add_post(_route(api, api.path), self._answers(spoken))
@@ -159,6 +171,14 @@ class ScriptedServer:
         if self.ollama is not None:
             app.router.add_routes(self.ollama.routes(self.models))
         return app
+
+    @web.middleware
+    async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Answer only requests that have the key in the header of their format."""
+        brought = (request.headers.get(name, "").removeprefix("Bearer ") for name in KEY_HEADERS)
+        if not any(secrets.compare_digest(one.encode(), self.key.encode()) for one in brought):
+            return _refused(401, "the key is missing or wrong")
+        return await handler(request)
 
     async def _lists(self, _: web.Request) -> web.Response:
         window: JsonObject = {"max_model_len": self.model.window.tokens} if self.model.window.told else {}
@@ -201,16 +221,16 @@ class ScriptedServer:
                     kind = "application/json" if text.lstrip().startswith("{") else "text/plain"
                     return web.Response(status=status, text=text, content_type=kind, headers=dict(headers))
                 case Broken(answer, pieces):
-                    return await self._told(request, asked, answer, written, pieces)
+                    return await self._send_answer(request, asked, answer, written, pieces)
                 case Raw() as raw:
                     return await _sent(request, raw)
                 case Answer() as answer:
-                    return await self._told(request, asked, answer, written)
+                    return await self._send_answer(request, asked, answer, written)
 
         return handle
 
     def _step(self, asked: ReceivedRequest) -> Step:
-        """What the window and then the script do with a request."""
+        """Return the step for a request: first the window decides, then the script."""
         if self.ollama is None:
             return self.model.step(asked)
         counter = self.model.counter
@@ -223,7 +243,7 @@ class ScriptedServer:
             raise ValueError("not an object")
         if spoken.name in self.held:
             raw = self.held[spoken.name].resolved(raw)
-        # Marks are no part of what is said: a prefix is known whether or not they have moved.
+        # Cache marks are not content: a prefix is the same even if they have moved.
         document = spoken.read_body(raw if spoken.marks is None else spoken.marks.remove(raw))
         temperature = raw.get("temperature")
         asked = self.model.asked(
@@ -238,13 +258,13 @@ class ScriptedServer:
         headers = {name.lower(): value for name, value in request.headers.items()}
         stream = streamed or bool(raw.get(spoken.api.stream, spoken.api.streams_unasked))
         asked = replace(asked, body=body, headers=headers, fmt=spoken.name, stream=stream)
-        self.requests[asked.number] = asked
+        self.requests[-1] = asked
         return asked
 
-    async def _told(
+    async def _send_answer(
         self, request: web.Request, asked: ReceivedRequest, answer: Answer, framing: Framing, pieces: int | None = None
     ) -> web.StreamResponse:
-        """Send the answer, streamed or whole; with `pieces` the connection breaks after so many events."""
+        """Send the answer, streamed or whole; with `pieces` the connection breaks after this many events."""
         writer = format_named(asked.fmt).writer
         if asked.fmt in self.held and pieces is None:
             self.held[asked.fmt].keep(json.loads(asked.body), writer.whole(reply_of(asked, answer)))

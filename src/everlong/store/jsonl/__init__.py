@@ -1,7 +1,7 @@
 """Threads as nanobot's own session files, one JSONL file each, in one folder.
 
-The session files and the event files beside them are the truth. The index is derived: it is rebuilt whenever it is
-missing, old or behind. nanobot may read and rewrite any session in between.
+Only the session files and the event files next to them count. The index is derived from them: it is rebuilt whenever it
+is missing, old or behind. nanobot may read and rewrite any session at any time.
 """
 
 from everlong.store.jsonl.threads import JsonlThreads

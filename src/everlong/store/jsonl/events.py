@@ -1,4 +1,4 @@
-"""The events of a session, in a file beside it: one line for each call that recorded some, added in one write.
+"""The events of a session, in a file next to it: one line per recording call, added in one write.
 
 A start has at most one outcome. Lines that cannot be read are skipped with a warning; the next one starts on a new
 line.
@@ -31,7 +31,7 @@ class EventLog:
         self.ended: set[str] = set()
 
     def read(self) -> None:
-        """Read what was added since, by any process."""
+        """Read what any process has added since the last time."""
         if not self._path.is_file():
             self._start_over(0)
             return
@@ -47,7 +47,7 @@ class EventLog:
                     events = _events_in(raw)
                     if events is None:
                         where = f"{self._path.name}, line {self._lines}"
-                        self._damage.warn(f"{where}: events that cannot be read; they are left as they are")
+                        self._damage.warn(f"{where}: events cannot be read; the stored data is unchanged")
                     self._take(events or [])
 
     def add(self, thread: str, events: Sequence[Event]) -> None:
@@ -62,7 +62,7 @@ class EventLog:
         return self.events[name].kind if name in self.events else None
 
     def _start_over(self, inode: int) -> None:
-        """Forget everything: it is another file than before."""
+        """Forget everything: the file was replaced."""
         self._size, self._inode, self._lines = 0, inode, 0
         self.events.clear()
         self.ended.clear()

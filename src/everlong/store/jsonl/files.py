@@ -1,18 +1,20 @@
-"""The files of a session folder: their names, writing to them, bad bytes set aside, removal.
+"""The files of a session folder: names, permissions, writing, bad bytes, and removal.
 
-Names: session names are data. Whatever a name says, its file is a plain name inside the folder: nanobot's (base64url of
-the key) where possible, else a hash (names too long for a file system, the empty name, text that is not UTF-8). The key
-is inside the file too, and that one counts.
+Names: a session's name is data. Whatever it is, its file has a plain name inside the folder: nanobot's (base64url of
+the key) if possible, else a hash (for names that are too long for a file system, the empty name, and text that is not
+UTF-8). The key inside the file is the one that counts.
 
-Writing: one write at the end of the file, then the time of change (26 bytes in the first line, which nanobot's list
-reads) is set in place, then the file is flushed to the disk. Errors of the disk are StoreErrors in one line.
+Writing: one write at the end of the file; then the time of change (26 bytes in the first line, which nanobot's list
+reads) is set in place; then the file is flushed to the disk. Disk errors are StoreErrors with one line.
 
-Bad bytes: the copy comes first. A torn end is cut off; a bad line in the middle is overwritten with blanks, which every
-reader skips, so nothing moves. What nanobot can load stays. A folder that cannot be written only gets a warning.
+Bad bytes: they are copied to another file first. A torn end is cut off; a bad line in the middle is overwritten with
+blanks, which every reader skips, so nothing moves. Bytes that nanobot can load stay. In a folder that cannot be
+written, there is only a warning.
 
-Removal: the only place that takes away what was written, for retention and privacy. The session file is renamed first;
-from then on the thread is gone. Then the files beside it go, then the renamed file. A killed process leaves the renamed
-file as a mark, and the next one finishes. Called with the folder's lock held.
+Removal: together with `erasure`, the only place that deletes what was written, for retention and privacy. The session
+file is renamed first; from then on the thread is gone. Then the files next to it are deleted, then the renamed file. If
+the process is killed, the renamed file remains as a mark, and the next process finishes. Called with the folder's lock
+held.
 """
 
 import os
@@ -53,6 +55,7 @@ __all__ = [
     "is_session",
     "key_by_name",
     "remove_files",
+    "remove_unfinished",
     "session_folder",
     "set_aside",
     "undo_write",
@@ -64,10 +67,10 @@ __all__ = [
 EVENTS = ".events.jsonl"
 CORRUPT = ".corrupt"
 REMOVED = ".removed"
-MOST_COMPARED = 64 * 1024 * 1024  # bytes of the file beside that are searched for the same bad bytes
-#: nanobot adds up to 38 characters for files beside it; file systems take 255.
+MOST_COMPARED = 64 * 1024 * 1024  # bytes of the file of bad bytes that are searched for the same bytes
+#: nanobot adds up to 38 characters for files next to it; file systems allow 255.
 LONGEST_STEM = 216
-_HASHED = "h~"  # no base64 has it
+_HASHED = "h~"  # not part of any base64 name
 _WORKSPACE = re.compile(r"[0-9a-f]{32}")
 
 
@@ -105,7 +108,7 @@ def events_beside(path: Path) -> Path:
 
 
 def is_session(name: str) -> bool:
-    """Whether a file of this name is a session: no hidden file, no events, nothing of ours."""
+    """Whether a file of this name is a session: not hidden, not an events file, not one of our own."""
     return name.endswith(SUFFIX) and not name.startswith(".") and not name.endswith(EVENTS)
 
 
@@ -119,7 +122,7 @@ def session_folder(folder: Path) -> Path:
     spaces = sorted(entry for entry in folder.iterdir() if _WORKSPACE.fullmatch(entry.name) and entry.is_dir())
     if len(spaces) > 1:
         listing = ", ".join(f"{space.name} ({_workspace_of(space)})" for space in spaces)
-        raise InputError(f"{folder} holds the sessions of several workspaces; name one of them: {listing}")
+        raise InputError(f"{folder} contains the sessions of several workspaces; choose one: {listing}")
     if spaces:
         return spaces[0]
     if (folder / ".nanobot").is_dir() and (folder / "sessions").is_dir():
@@ -142,11 +145,11 @@ def _legacy_name(key: str) -> str:
     return name if plain and len(bytes_of(stem)) <= LONGEST_STEM else ""
 
 
-# Who may read them
+# Permissions
 
 
 def close_folder(folder: Path) -> None:
-    """Close a folder that is open to others, with all our files in it. One that holds other things too stays open."""
+    """Make a folder that others can open private, with all our files in it. If it has other files, it stays open."""
     with as_store_errors(folder):
         if not is_open_to_others(folder.stat()):
             return
@@ -159,7 +162,7 @@ def close_folder(folder: Path) -> None:
 
 
 def _is_ours(name: str) -> bool:
-    """Whether a file of this name holds what was said, or was made to find it."""
+    """Return whether a file of this name is a session or one of our index files."""
     return name.startswith(".") or name.endswith((SUFFIX, SUFFIX + CORRUPT))
 
 
@@ -175,7 +178,7 @@ def add_to_file(path: Path, session: Session, data: bytes, time: datetime) -> No
         try:
             before = os.fstat(fd)
             if before.st_size != session.size:
-                raise StoreBusy(f"{path.name} is being written by a program that takes no lock; try again later")
+                raise StoreBusy(f"{path.name} is being written by a program that does not lock it; try again later")
             try:
                 write_all(fd, data)
                 if session.stamp >= 0:
@@ -194,7 +197,7 @@ def add_to_file(path: Path, session: Session, data: bytes, time: datetime) -> No
 def undo_write(path: Path, before: os.stat_result, written: int) -> None:
     """Cut off what we wrote since `before`, up to size `written`, and restore the time of change.
 
-    So the index stays right. A file that others wrote to meanwhile is left alone.
+    Then the index is still right. A file that others have written to in the meantime is left alone.
     """
     with suppress(OSError), path.open("r+b") as file:
         now = os.fstat(file.fileno())
@@ -205,7 +208,7 @@ def undo_write(path: Path, before: os.stat_result, written: int) -> None:
 
 
 def write_new_file(path: Path, first: Iterable[bytes], rest: Iterable[bytes] = ()) -> None:
-    """Write a file with this content, completely or not at all; it replaces one of that name."""
+    """Write a file completely or not at all; it replaces an existing file."""
     with as_store_errors(path):
         write_private(path, chain(first, rest))
 
@@ -239,14 +242,14 @@ def write_all(fd: int, data: bytes) -> None:
 
 
 def set_aside(path: Path, session: Session, faults: Sequence[Fault]) -> list[str]:
-    """Take the faults out of the file and out of the session's figures; return a warning for each."""
+    """Take the bad bytes out of the file and correct the session's figures; return a warning for each fault."""
     try:
         _copy_faults(path, faults)
         _blank_out(path, session, faults)
     except OSError as error:
         reason = error.strerror or type(error).__name__
-        return [_warning(path, fault, f"not set aside: {reason}") for fault in faults]
-    return [_warning(path, fault, f"kept in {path.name}{CORRUPT}") for fault in faults]
+        return [_warning(path, fault, f"it could not be saved elsewhere: {reason}") for fault in faults]
+    return [_warning(path, fault, f"saved in {path.name}{CORRUPT}") for fault in faults]
 
 
 def _warning(path: Path, fault: Fault, outcome: str) -> str:
@@ -290,7 +293,7 @@ def _blank_out(path: Path, session: Session, faults: Sequence[Fault]) -> None:
 
 
 def remove_files(path: Path) -> None:
-    """Remove a session file and our files beside it."""
+    """Remove a session file and our files next to it."""
     with as_store_errors(path):
         path.replace(_removal_mark(path))
         flush_folder(path.parent)
@@ -305,11 +308,16 @@ def finish_removal(path: Path) -> None:
             return
         events_beside(path).unlink(missing_ok=True)
         path.with_name(path.name + CORRUPT).unlink(missing_ok=True)
-        for beside in path.parent.iterdir():  # left by a killed writer
-            if beside.name.startswith(f".{path.name}.") and beside.name.endswith(TEMPORARY):
-                beside.unlink(missing_ok=True)
+        remove_unfinished(path)
         mark.unlink(missing_ok=True)
         flush_folder(path.parent)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove the temporary files that a killed writer of this file left. Raises OSError."""
+    for beside in path.parent.iterdir():
+        if beside.name.startswith(f".{path.name}.") and beside.name.endswith(TEMPORARY):
+            beside.unlink(missing_ok=True)
 
 
 def finish_removals(folder: Path) -> None:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
-from everlong.core import Entry, Point, Row, bytes_of
+from everlong.core import Entry, Gone, Point, Removal, Row, bytes_of
 from everlong.errors import InputError, NoThread, StoreError, WireError
 from everlong.store.damage import Damage, StoredRow
 from everlong.store.jsonl import files
@@ -32,7 +32,7 @@ NANOBOT = "nanobot"  # the reason of a point that nanobot made
 
 
 class SessionFolder:
-    """The sessions of one folder. `damage` tells what was wrong with the files since it was opened."""
+    """The sessions of one folder. `damage` has the problems found in the files since it was opened."""
 
     def __init__(self, folder: Path, wait: float) -> None:
         with as_store_errors(folder):
@@ -42,7 +42,7 @@ class SessionFolder:
         try:
             make_folder(self.path)
         except OSError as error:
-            raise StoreError(f"{self.path} cannot hold sessions: {error.strerror}") from error
+            raise StoreError(f"{self.path} cannot store sessions: {error.strerror}") from error
         if not self.path.is_dir():
             raise InputError(f"{self.path}: it is a file, not a folder")
         files.close_folder(self.path)
@@ -65,7 +65,7 @@ class SessionFolder:
 
     @contextmanager
     def writing(self, key: str) -> Iterator[Session]:
-        """The session, locked against other readers and writers; its figures are stored at the end."""
+        """Return the session, locked against other readers and writers; its figures are stored at the end."""
         with self.lock.held():
             session = self.session(key)
             with as_store_errors(self.file(session)):
@@ -75,18 +75,17 @@ class SessionFolder:
                     yield session
                     self.index.keep(session)
             except StoreError:
-                undo_write(
-                    self.file(session), before, session.size
-                )  # all or nothing, also where the disk accepts only one of the two writes
+                # All or nothing, even if the disk accepts only one of the two writes.
+                undo_write(self.file(session), before, session.size)
                 raise
 
     def free_file(self, key: str) -> Path:
-        """The file of a new session: its usual name, or its hash where that is taken (some systems take Aa for aa)."""
+        """The file of a new session: its usual name, or its hash if that is taken (some systems treat Aa as aa)."""
         usual = self.path / files.usual_name(key)
         return self.path / files.hashed_name(key) if usual.exists() else usual
 
     def refresh(self) -> None:
-        """Index every file that is new or changed, drop every one that is gone."""
+        """Index every new or changed file, and drop every file that is gone."""
         known = self.index.states()
         changed: list[str] = []
         with as_store_errors(self.path), os.scandir(self.path) as entries:
@@ -104,8 +103,11 @@ class SessionFolder:
 
     # Reading
 
-    def rows(self, session: Session, placed: Sequence[IndexRow]) -> list[Row] | None:
-        """Read the rows at these places; None if the file was replaced since the index was read."""
+    def rows(self, session: Session, placed: Sequence[IndexRow], *, as_read: bool = True) -> list[Row] | None:
+        """Read the rows at these places; None if the file was replaced since the index was read.
+
+        Without `as_read`, removed rows are returned as they were appended.
+        """
         rows: list[Row] = []
         path = self.file(session)
         try:
@@ -118,8 +120,10 @@ class SessionFolder:
             if os.fstat(file.fileno()).st_ino != session.inode:
                 return None
             for item in placed:
-                if item.place < 0:
-                    entry: Entry = _own_point(self.header(session), item)
+                if item.gone and as_read:
+                    entry: Entry = Gone()
+                elif item.place < 0:
+                    entry = _own_point(self.header(session), item)
                 else:
                     file.seek(item.place)
                     found = _entry(file.read(item.size), item)
@@ -131,17 +135,17 @@ class SessionFolder:
         return rows
 
     def _unreadable(self, session: Session, item: IndexRow) -> Row:
-        """What stands for a row whose bytes are no longer those that were indexed, though the file looks the same."""
+        """Return a replacement for a row whose bytes no longer match the index, though the file looks the same."""
         time = datetime.fromisoformat(item.time)
         stored = StoredRow(order=item.ord, id=item.id, time=time, kind=item.kind, body=None, target=item.target)
         return self.damage.row(lambda: session.name, stored, {})
 
     def header(self, session: Session) -> Header:
-        """The metadata that counts."""
+        """The current metadata."""
         return stored_header(session.header, session.name, EPOCH)
 
     def reading(self, key: str, clause: str, values: Sequence[object] = ()) -> list[Row]:
-        """Read the rows of a session that a clause selects, again if nanobot replaced the file meanwhile."""
+        """Read the rows of a session that a clause selects; read again if nanobot replaces the file meanwhile."""
         for _ in range(5):
             session = self.session(key)
             rows = self.rows(session, self.index.rows(session.session, clause, values))
@@ -180,7 +184,7 @@ class SessionFolder:
         try:
             self._index_file(name)
         except StoreError as error:
-            self.damage.warn(f"{name} is left out: {error}")
+            self.damage.warn(f"{name} was skipped: {error}")
 
     def _index_file(self, name: str) -> Session | None:
         """Bring the index up to date with a file; None if the file is gone."""
@@ -195,7 +199,7 @@ class SessionFolder:
             with as_store_errors(path), file, self.index.writing():
                 session = self.index.session_of(name)
                 state = os.fstat(file.fileno())
-                if is_open_to_others(state):  # other programs make it so each time
+                if is_open_to_others(state):  # other programs open it with each save
                     close_to_others(path, quiet=True)
                 if session is not None and _is_current(session, state):
                     return session
@@ -224,7 +228,7 @@ class SessionFolder:
         session.inode, session.mtime, session.size = state.st_ino, state.st_mtime_ns, state.st_size
 
     def _only_grew(self, session: Session, state: os.stat_result, path: Path) -> bool:
-        """Whether the indexed part is unchanged and more was added behind it."""
+        """Whether the indexed part is unchanged and more was added after it."""
         if state.st_ino != session.inode or state.st_size <= session.size or not session.ended:
             return False
         last = self.index.rows(session.session, "AND place >= 0 ORDER BY ord DESC LIMIT 1")
@@ -246,6 +250,8 @@ def _entry(raw: bytes, placed: IndexRow) -> Entry | None:
         entry = parse_entry(lines) if lines and all(isinstance(line, dict) for line in lines) else None
     except (StoreError, WireError, ValueError, RecursionError):
         return None
+    if isinstance(entry, Removal):
+        return Removal(placed.orders)
     return entry if entry is None or placed.target is None else referring(entry, placed.target)
 
 

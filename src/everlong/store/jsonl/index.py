@@ -1,8 +1,8 @@
 """The index of a session folder: the place of each row, and what lists and searches need.
 
-A small database that is derived from the session files: one of another version, or a damaged one, is thrown away and
-rebuilt. It is written only while the folder's lock is held; readers need no lock. In a folder that cannot be written it
-is made in memory, anew each time.
+A small database, derived from the session files: an index of another version, or a damaged one, is thrown away and
+rebuilt. It is written only while the folder's lock is held; readers need no lock. In a folder that cannot be written,
+it is made in memory each time.
 """
 
 import sqlite3
@@ -18,7 +18,7 @@ from everlong.store.sqlite_file import Database, explained, is_read_only
 
 __all__ = ["SCHEMA", "VERSION", "Index", "IndexRow", "Session"]
 
-VERSION = 2
+VERSION = 3
 
 SCHEMA = """
 CREATE TABLE sessions (
@@ -61,6 +61,8 @@ CREATE TABLE rows (
     said INTEGER NOT NULL,                -- which of nanobot's messages it is
     target INTEGER,                       -- the row that it refers to
     withdrawn INTEGER,                    -- the row that withdrew this point
+    removes TEXT NOT NULL DEFAULT '',     -- the rows that a removal names, by their orders
+    removed INTEGER,                      -- the removal in force that names this row
     PRIMARY KEY (session, ord)
 ) WITHOUT ROWID;
 CREATE UNIQUE INDEX rows_by_id ON rows (session, id);
@@ -121,6 +123,18 @@ class IndexRow:
     said: int
     target: int | None = None
     withdrawn: int | None = None
+    removes: str = ""
+    removed: int | None = None
+
+    @property
+    def gone(self) -> bool:
+        """Whether the row can no longer be read."""
+        return self.removed is not None or self.kind == EntryKind.GONE
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """The rows that a removal names."""
+        return tuple(map(int, self.removes.split()))
 
 
 SESSION_COLUMNS = tuple(field.name for field in fields(Session))
@@ -140,7 +154,7 @@ class Index:
             if not is_read_only(error):
                 raise explained(path, error) from error
             self._database = Database(path, _prepare, kept=False)
-        except sqlite3.DatabaseError:  # not a database, or a damaged one: all of it is in the session files
+        except sqlite3.DatabaseError:  # not a database, or damaged: the session files have everything
             for suffix in ("", "-wal", "-shm"):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
             self._database = Database(path, _prepare)
@@ -149,9 +163,13 @@ class Index:
         """Close the file."""
         self._database.close()
 
+    def rewrite(self) -> None:
+        """Rewrite the file, so that no page still contains deleted data."""
+        self._database.rewrite()
+
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """A transaction: all that is done inside is kept, or none of it."""
+        """A transaction: everything inside is stored, or nothing."""
         with self._database.writing():
             yield
 
@@ -171,7 +189,8 @@ class Index:
         """Keep references (session, ref, order) and terms (term, session, order, weight, length of the message)."""
         with self._database.working() as connection:
             connection.executemany("INSERT OR IGNORE INTO refs VALUES (?, ?, ?)", refs)
-            # Sorted as in the table, so that each of its pages is fetched once. Terms have no halves of characters.
+            # Sorted like the table, so that each page is read once. Terms contain no lone surrogates, so they can be
+            # sorted.
             connection.executemany("INSERT OR IGNORE INTO postings VALUES (?, ?, ?, ?, ?)", sorted(postings))
 
     # Sessions
@@ -226,22 +245,59 @@ class Index:
         """Return the row of that id, or None."""
         return next(iter(self.rows(session, "AND id = ?", (name,))), None)
 
-    def add(self, session: int, rows: Iterable[IndexRow]) -> None:
-        """Add rows; a withdrawal among them marks its point as withdrawn."""
+    def add(self, session: Session, rows: Iterable[IndexRow]) -> None:
+        """Add rows. A withdrawal marks its point as withdrawn, a removal marks the rows that it names as removed."""
         for row in rows:
             self.do(
                 f"INSERT INTO rows (session, {', '.join(ROW_COLUMNS)}) VALUES ({_MARKS})",
-                [(session, *(getattr(row, name) for name in ROW_COLUMNS))],
+                [(session.session, *(getattr(row, name) for name in ROW_COLUMNS))],
             )
-            if row.kind == EntryKind.WITHDRAWAL:
-                withdrawn = "UPDATE rows SET withdrawn = ? WHERE session = ? AND ord = ? AND withdrawn IS NULL"
-                self.do(withdrawn, [(row.ord, session, row.target)])
+            match row.kind:
+                case EntryKind.WITHDRAWAL:
+                    withdrawn = "UPDATE rows SET withdrawn = ? WHERE session = ? AND ord = ? AND withdrawn IS NULL"
+                    self.do(withdrawn, [(row.ord, session.session, row.target)])
+                case EntryKind.REMOVAL:
+                    self._remove(session.session, row)
+                case EntryKind.RESTORATION:
+                    self._restore(session, row.target)
+                case _:
+                    continue
 
-    def cut(self, session: int, order: int) -> None:
-        """Drop the rows from that order on: the file says something else now."""
-        for table in ("rows", "refs", "postings"):
-            self.do(f"DELETE FROM {table} WHERE session = ? AND ord >= ?", [(session, order)])
-        self.do("UPDATE rows SET withdrawn = NULL WHERE session = ? AND withdrawn >= ?", [(session, order)])
+    def _remove(self, session: int, removal: IndexRow) -> None:
+        """Mark the rows that a removal names; no search finds them."""
+        places = [(session, order) for order in removal.orders]
+        self.do("DELETE FROM postings WHERE session = ? AND ord = ?", places)
+        mark = "UPDATE rows SET removed = ? WHERE session = ? AND ord = ? AND removed IS NULL AND kind IN (0, 1, 3)"
+        self.do(mark, [(removal.ord, *place) for place in places])
+
+    def _restore(self, session: Session, removal: int | None) -> None:
+        """Remove the marks of a removal; words from the first restored row on are indexed again at the next search."""
+        back = self.rows(session.session, "AND removed = ? ORDER BY ord LIMIT 1", (removal,))
+        self.do("UPDATE rows SET removed = NULL WHERE session = ? AND removed = ?", [(session.session, removal)])
+        if back:
+            self.forget_words(session, back[0].ord)
+
+    def forget_words(self, session: Session, order: int) -> None:
+        """Drop the words of the rows from that order on; the next search indexes them again."""
+        known, session.words = session.words, min(session.words, order)
+        session.weight *= session.words / max(1, known)
+        self.do("DELETE FROM postings WHERE session = ? AND ord >= ?", [(session.session, order)])
+
+    def cut(self, session: Session, order: int) -> None:
+        """Drop the rows from that order on, because the file has changed."""
+        number = session.session
+        changed = self.rows(number, "AND kind IN (4, 5) AND kind > 0 AND ord >= ?", (order,))
+        self.forget_words(session, 0 if changed else order)
+        for table in ("rows", "refs"):
+            self.do(f"DELETE FROM {table} WHERE session = ? AND ord >= ?", [(number, order)])
+        self.do("UPDATE rows SET withdrawn = NULL WHERE session = ? AND withdrawn >= ?", [(number, order)])
+        if changed:  # undo what the dropped rows removed or restored
+            self.do("UPDATE rows SET removed = NULL WHERE session = ?", [(number,)])
+            left = self.rows(number, "AND kind IN (4, 5) AND kind > 0 ORDER BY ord")
+            restored = {row.target for row in left if row.kind == EntryKind.RESTORATION}
+            for row in left:
+                if row.kind == EntryKind.REMOVAL and row.ord not in restored:
+                    self._remove(number, row)
 
     def count(self, session: Session, start: int) -> None:
         """Add the rows from `start` on to the counts of the session."""
@@ -250,10 +306,14 @@ class Index:
         session.length += sum(counts.values())
         session.messages += counts.get(EntryKind.MESSAGE, 0)
         session.points += counts.get(EntryKind.POINT, 0)
+        if counts.keys() & {EntryKind.REMOVAL, EntryKind.RESTORATION}:
+            query = "SELECT count(*) FROM rows WHERE session = ? AND kind = 0 AND removed IS NULL"
+            ((session.messages,),) = self.ask(query, (session.session,))  # type: ignore[assignment]
         self._count_standing(session)
 
     def _count_standing(self, session: Session) -> None:
-        query = "SELECT count(*) FROM rows WHERE session = ? AND kind > 0 AND kind = 1 AND withdrawn IS NULL"
+        standing = "kind > 0 AND kind = 1 AND withdrawn IS NULL AND removed IS NULL"
+        query = f"SELECT count(*) FROM rows WHERE session = ? AND {standing}"
         ((session.standing,),) = self.ask(query, (session.session,))  # type: ignore[assignment]
 
     def own_summary(self, session: Session) -> IndexRow | None:
@@ -264,13 +324,13 @@ class Index:
     def forget_own_summary(self, session: Session) -> None:
         """Drop that row."""
         if (row := self.own_summary(session)) is not None:
-            self.cut(session.session, row.ord)
+            self.cut(session, row.ord)
             session.length, session.points = session.length - 1, session.points - 1
             self._count_standing(session)
 
     def head(self, session: int) -> int:
-        """Count the rows of leading system text."""
-        clause = "AND NOT (kind = 0 AND role = ?) ORDER BY ord LIMIT 1"
+        """Count the leading rows of system text, including removed rows among them."""
+        clause = "AND NOT (kind = 0 AND role = ?) AND removed IS NULL AND kind <> 6 ORDER BY ord LIMIT 1"
         other = self.rows(session, clause, (Role.SYSTEM.value,))
         if other:
             return other[0].ord
@@ -278,13 +338,14 @@ class Index:
         return last[0].ord + 1 if last else 0
 
     def newest_point(self, session: int, before: int, below: int | None = None) -> IndexRow | None:
-        """Return the newest point among the first `before` rows, and before `below`, that none of these withdrew."""
-        clause = "AND kind = 1 AND ord < ? AND (withdrawn IS NULL OR withdrawn >= ?) ORDER BY ord DESC LIMIT 1"
+        """Return the newest point in force among the first `before` rows; with `below`, only points before that."""
+        standing = "AND removed IS NULL AND (withdrawn IS NULL OR withdrawn >= ?)"
+        clause = f"AND kind = 1 AND ord < ? {standing} ORDER BY ord DESC LIMIT 1"
         return next(iter(self.rows(session, clause, (before if below is None else below, before))), None)
 
 
 def _bound(values: Sequence[object]) -> list[object]:
-    """The values as the database accepts them: text with half a character as bytes."""
+    """The values as the database accepts them: text with lone surrogates as bytes."""
     return [bytes_of(value) if isinstance(value, str) and not is_whole(value) else value for value in values]
 
 

@@ -1,8 +1,8 @@
 """Bring the index up to date with a session file.
 
-A file that only grew is read from where the index ends. A rewritten one (nanobot rewrites on each save) is read from
-its start, but rows that are still the same are only moved: what is derived from them stays. Bytes that are not a record
-are returned as faults. Called with the folder's lock held, inside a transaction.
+A file that only grew is read from where the index ends. A rewritten file (nanobot rewrites on each save) is read from
+its start, but unchanged rows are only moved: what is derived from them stays. Bytes that are not a record are returned
+as faults. Called with the folder's lock held, inside a transaction.
 """
 
 from dataclasses import dataclass, field
@@ -32,7 +32,9 @@ from everlong.store.jsonl.metadata import is_header, merged_header, stored_heade
 
 __all__ = ["IndexReport", "catch_up"]
 
-REMEMBERED = 1_000  # last rows that were acknowledged before, to tell them from an interrupted write
+#: Rows that change which compaction is in force.
+OF_POINTS = frozenset({EntryKind.POINT, EntryKind.WITHDRAWAL, EntryKind.REMOVAL, EntryKind.RESTORATION})
+REMEMBERED = 1_000  # last rows that were known before, to distinguish them from an interrupted write
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -52,7 +54,7 @@ def catch_up(index: Index, session: Session, file: BinaryIO, *, whole: bool) -> 
 
 
 def _why(error: StoreError | WireError) -> str:
-    """Why a line is no row. What a format says of it may quote the line."""
+    """Return why a line is not a row, without the format's error text, which may quote the line."""
     return str(error) if isinstance(error, StoreError) else "no message of a known kind"
 
 
@@ -65,7 +67,7 @@ class _IndexPass:
         self._old_first = session.first
         self._known: set[str] = set()
         self._whole = self._same = whole
-        #: Lines and rows of a write whose end was not seen yet, and how many of its lines are missing.
+        #: Lines and rows of a write whose end has not been seen yet, and how many of its lines are missing.
         self._open: list[tuple[Line, IndexRow]] = []
         self._due = 0
         #: The line numbers of the last metadata line and of the last point or withdrawal.
@@ -127,7 +129,7 @@ class _IndexPass:
             if self._group:
                 self._group.append(line)
             elif not self._same:
-                self._fault(line, "the rest of a row whose start is missing")
+                self._fault(line, "the end of a row whose beginning is missing")
             return
         self._end_group()
         if not (self._same and self._stays(line, number)):
@@ -172,20 +174,21 @@ class _IndexPass:
             print=print_,
             said=self._group_said,
             target=self._target(mark, entry),
+            removes=self._removes(mark),
         )
         self._order += 1
         self._open.append((line, placed))
         self._note_point(line, placed)
 
     def _note_point(self, line: Line, placed: IndexRow) -> None:
-        if placed.kind in (EntryKind.POINT, EntryKind.WITHDRAWAL):
+        if placed.kind in OF_POINTS:
             self._point_at = line.number
 
     def _fault(self, line: Line, why: str) -> None:
         self._report.faults.append(Fault(line.number, line.offset, line.raw, why, stays=True))
 
     def _stays(self, line: Line, number: int) -> bool:
-        """Whether the line is the known row of this order, which only moves, or not a row at all."""
+        """Whether the line is the known row of this order, which has only moved, or is not a row."""
         known = self._index.at(self._session.session, self._order)
         if known is None or known.print != fingerprint(line.raw):
             if MARK not in line.fields and self._is_no_row(line):
@@ -207,17 +210,15 @@ class _IndexPass:
             return True
 
     def _differ(self) -> None:
-        """Drop the rest of the index: from here on the file says something else."""
+        """Drop the rest of the index, because the file differs from here on."""
         self._same = False
         rest = self._index.rows(self._session.session, "AND ord >= ? ORDER BY ord DESC", (self._order,))
         self._known = {row.id for row in rest[:REMEMBERED]}
         self._report.lost = len(rest)
-        known, self._session.words = self._session.words, min(self._session.words, self._order)
-        self._session.weight *= self._session.words / max(1, known)
-        self._index.cut(self._session.session, self._order)
+        self._index.cut(self._session, self._order)
 
     def _close(self, *, unfinished: bool = False) -> None:
-        """Index the rows of a write. One that lacks lines at the end of the file was never acknowledged."""
+        """Index the rows of a write. A write with missing lines at the end of the file was never acknowledged."""
         rows = [placed for _, placed in self._open]
         if unfinished and self._due and self._broke_off(rows):
             first = self._open[0][0]
@@ -227,22 +228,22 @@ class _IndexPass:
             self._report.faults = [fault for fault in self._report.faults if fault.offset < first.offset]
             self._report.faults.append(Fault(first.number, first.offset, b"", "an interrupted write", torn=True))
         elif rows:
-            self._index.add(self._session.session, rows)
+            self._index.add(self._session, rows)
             self._session.updated = rows[-1].time
             self._report.lost -= sum(row.id in self._known for row in rows)
         self._open, self._due = [], 0
 
     def _broke_off(self, rows: list[IndexRow]) -> bool:
-        """Whether a write that lacks lines was interrupted, rather than shortened later by another program.
+        """Whether a write with missing lines was interrupted, not shortened later by another program.
 
-        A complete write set the time of change; and what was known before was complete.
+        A complete write also sets the time of change, and rows that were known before belong to a complete write.
         """
         if any(row.id in self._known for row in rows):
             return False
         changed = stored_header(self._session.first, "", EPOCH).changed
         return not self._session.ended or (bool(changed) and changed < local_text(datetime.fromisoformat(rows[0].time)))
 
-    # What a row is called and refers to
+    # Names and references of rows
 
     def _free_name(self, line: Line, mark: Mark | None, print_: bytes) -> str | None:
         name = mark.id if mark else f"n{print_.hex()}"
@@ -255,7 +256,9 @@ class _IndexPass:
         while self._named(f"{name}~{number}"):
             number += 1
         if mark:
-            self._report.notes.append(f"line {line.number}: the id {name!r} is taken; the row is now {name}~{number}")
+            self._report.notes.append(
+                f"line {line.number}: the id {name!r} already exists; the row is now {name}~{number}"
+            )
         return f"{name}~{number}"
 
     def _named(self, name: str) -> IndexRow | None:
@@ -273,6 +276,13 @@ class _IndexPass:
         if anchor is not None:
             return anchor.ord
         return -1 if mark.kind == EntryKind.WITHDRAWAL else 0
+
+    def _removes(self, mark: Mark | None) -> str:
+        """The orders of the rows that a removal names, as far as they exist."""
+        if mark is None or mark.kind != EntryKind.REMOVAL:
+            return ""
+        named = (self._named(name) for name in mark.anchors)
+        return " ".join(str(row.ord) for row in named if row is not None)
 
     # Metadata
 
@@ -309,5 +319,5 @@ class _IndexPass:
             said=session.said,
             target=after[0].ord if after else session.length,
         )
-        self._index.add(session.session, [row])
+        self._index.add(session, [row])
         self._index.count(session, row.ord)

@@ -1,10 +1,10 @@
-"""The lines of a session file: how nanobot writes texts and times, lines good and bad, and entries as lines and back.
+"""The lines of a session file: how nanobot writes texts and times, good and bad lines, entries as lines and back.
 
-A message is a line as nanobot writes it, with a mark of ours that nanobot keeps and does not send: the row's id and
-time. Where that line cannot hold all of the message, the mark holds its body; large texts that the line has already are
-not repeated. A message of several results is several lines; the mark is on the first. What nanobot must never send
-(system text, points, withdrawals, recalled blocks) is a line that nanobot takes for a command to itself: it keeps such
-lines, shows them to nobody and never sends them. Nothing here writes.
+A message is a line as nanobot writes it, plus our mark, which nanobot keeps and does not send: the row's id and time.
+If the line cannot express the whole message, the mark has its body; large texts that the line already has are not
+repeated. A message with several results is several lines; the mark is on the first. What nanobot must never send
+(system text, points, withdrawals, recalled blocks, removals, erased rows) is written as a line that nanobot takes for a
+command: it keeps such lines, never shows them and never sends them. Nothing here writes files.
 """
 
 import json
@@ -14,7 +14,19 @@ from datetime import UTC, datetime
 from hashlib import blake2b
 from typing import BinaryIO, TypeAlias
 
-from everlong.core import Entry, Json, JsonObject, Message, Point, Recalled, Role, Row, Withdrawal, bytes_of
+from everlong.core import (
+    Entry,
+    Json,
+    JsonObject,
+    Message,
+    Point,
+    Recalled,
+    Restoration,
+    Role,
+    Row,
+    Withdrawal,
+    bytes_of,
+)
 from everlong.errors import StoreError, WireError
 from everlong.store.bodies import LARGE, EntryKind, body_of, entry_of, kind_of
 from everlong.wire import NANOBOT, OPENAI_CHAT, nanobot_lines
@@ -47,7 +59,7 @@ BLANK = b" \t\r\n"
 
 
 def is_whole(text: str) -> bool:
-    """Whether the text has no half of a character (lone surrogate), which UTF-8, databases and nanobot refuse."""
+    """Return whether the text has no lone surrogate, which UTF-8, databases and nanobot refuse."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -56,7 +68,7 @@ def is_whole(text: str) -> bool:
 
 
 def whole(text: str) -> str:
-    """The text with a replacement sign for each half of a character. Example: "a\\ud83d" -> "a�"."""
+    """The text with a replacement sign for each lone surrogate. Example: "a\\ud83d" -> "a�"."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -123,7 +135,7 @@ def fingerprint(raw: bytes) -> bytes:
 
 
 def scan(file: BinaryIO, offset: int, number: int) -> Iterator[Scanned]:
-    """Read the lines from `offset` on, one at a time; `number` lines stand before it."""
+    """Read the lines from `offset` on, one at a time; `number` lines come before it."""
     file.seek(offset)
     for raw in file:
         number += 1
@@ -154,7 +166,7 @@ def _line(number: int, offset: int, raw: bytes) -> Scanned:
 
 
 def _after_nul(number: int, offset: int, raw: bytes, torn: bool) -> Scanned:
-    """A record behind a block of NULs is still good: the block is what a lost page left."""
+    """Return the record after a block of NULs, which a lost page left; a fault if no complete record follows."""
     start = len(raw) - len(raw.lstrip(b"\0" + BLANK))
     rest = _line(number, offset + start, raw[start:]) if b"\0" not in raw[start:] else None
     if isinstance(rest, Line):
@@ -169,7 +181,8 @@ def _after_nul(number: int, offset: int, raw: bytes, torn: bool) -> Scanned:
 class Mark:
     """Our mark on a line. `left` is how many lines of the same write follow.
 
-    `anchor` is the row that the entry refers to; without one, that is the row itself or the row so many rows `ahead`.
+    `anchor` is the id of the row that the entry refers to. Without it, that is the row itself, or the one `ahead` rows
+    later. `anchors` are the ids of the rows that a removal names.
     """
 
     id: str
@@ -178,26 +191,32 @@ class Mark:
     left: int = 0
     anchor: str | None = None
     ahead: int = 0
-    #: The line continues the message of the row before.
+    #: The line continues the message of the line before.
     goes_on: bool = False
+    anchors: tuple[str, ...] = ()
 
 
 def as_bytes(fields: JsonObject) -> bytes:
     """The line as nanobot itself writes it, so that its next save changes nothing."""
     try:
         return json.dumps(fields, ensure_ascii=False).encode() + b"\n"
-    except UnicodeEncodeError:  # a name with half a character
+    except UnicodeEncodeError:  # a name with a lone surrogate
         return json.dumps(fields).encode() + b"\n"
 
 
-def lines_of(row: Row, anchor: str | None = None) -> list[JsonObject]:
-    """The lines of one row. `anchor` is the id of the row before it that it refers to."""
+def lines_of(row: Row, anchor: str | None = None, anchors: Sequence[str] = ()) -> list[JsonObject]:
+    """Return the lines of one row.
+
+    `anchor` is the id of the earlier row that it refers to, `anchors` are those it removes.
+    """
     if isinstance(row.entry, Message) and row.entry.role is not Role.SYSTEM:
         rendered = [_clean(line) for line in _rendered(row.entry)]
         if rendered:
             return _message_lines(row, row.entry, rendered)
     mark = _mark(row) | {"kind": int(kind_of(row.entry))} | _body_fields(row.entry, [])
     target = refers_to(row.entry)
+    if anchors:
+        mark["anchors"] = list(anchors)
     if anchor is not None:
         mark["anchor"] = anchor
     elif target is not None and target > row.order:
@@ -206,14 +225,14 @@ def lines_of(row: Row, anchor: str | None = None) -> list[JsonObject]:
 
 
 def mark_of(fields: JsonObject) -> Mark | None:
-    """Our mark on a line; None if it has none. Raises StoreError if it is not one of ours."""
+    """Return our mark on a line, or None. Raises StoreError if the mark cannot be read."""
     mark = fields.get(MARK)
     if mark is None:
         return None
     try:
         if not isinstance(mark, dict) or not isinstance(mark["id"], str):
             raise StoreError("a mark without an id")
-        anchor = mark.get("anchor")
+        anchor, anchors = mark.get("anchor"), mark.get("anchors")
         return Mark(
             id=mark["id"],
             time=moment(mark.get("time")),
@@ -222,6 +241,7 @@ def mark_of(fields: JsonObject) -> Mark | None:
             anchor=anchor if isinstance(anchor, str) else None,
             ahead=_number(mark.get("ahead")),
             goes_on=mark.get("goes_on") is True,
+            anchors=tuple(map(str, anchors)) if isinstance(anchors, list) else (),
         )
     except (KeyError, ValueError) as error:
         raise StoreError("a mark that cannot be read") from error
@@ -248,19 +268,21 @@ def parse_entry(lines: Sequence[JsonObject]) -> Entry | None:
 def refers_to(entry: Entry) -> int | None:
     """The order of the row that an entry refers to; None if it refers to none."""
     match entry:
-        case Point(boundary=order) | Withdrawal(order) | Recalled(before=order):
+        case Point(boundary=order) | Withdrawal(order) | Recalled(before=order) | Restoration(order):
             return order
         case _:
             return None
 
 
 def referring(entry: Entry, order: int) -> Entry:
-    """The entry, referring to the row of that order. Rows move when nanobot adds or removes one before them."""
+    """Return the entry, referring to the row of that order: rows move when nanobot adds or removes earlier ones."""
     match entry:
         case Point():
             return replace(entry, boundary=order)
         case Withdrawal():
             return Withdrawal(order)
+        case Restoration():
+            return Restoration(order)
         case Recalled():
             return replace(entry, before=order)
         case _:
@@ -281,7 +303,10 @@ def _hidden(row: Row, mark: JsonObject) -> JsonObject:
 
 
 def _rendered(message: Message) -> list[JsonObject]:
-    """The lines that nanobot sees of a message. If they cannot be made by its origin's rules, its origin is ignored."""
+    """Return the lines that nanobot sees of a message.
+
+    If the rules of its origin cannot write it, the origin is ignored.
+    """
     for candidate in (message, replace(message, origin="")):
         try:
             return nanobot_lines(candidate)
@@ -308,7 +333,7 @@ def _message_lines(row: Row, message: Message, rendered: list[JsonObject]) -> li
 
 
 def _says(line: JsonObject, message: Message) -> bool:
-    """Whether the line alone holds the whole message, also after nanobot has read and written it."""
+    """Whether the line alone expresses the whole message, also after nanobot has read and written it."""
     try:
         return parse_entry([json.loads(as_bytes(line))]) == message
     except (StoreError, WireError):
@@ -333,7 +358,7 @@ def _plain(line: JsonObject, mark: Mapping[str, Json]) -> Entry:
 
 
 def _body_fields(entry: Entry, lines: Sequence[JsonObject]) -> JsonObject:
-    """The body of an entry, and its large texts that the lines do not have."""
+    """The body of an entry, and those of its large texts that the lines do not have."""
     body = body_of(entry)
     in_lines = {_name(text) for text in _large_strings(lines)}
     rest = {name: text for name, text in body.large.items() if name not in in_lines}
@@ -359,7 +384,7 @@ def _large_strings(lines: Sequence[JsonObject]) -> Iterator[str]:
 
 
 def _clean(line: JsonObject) -> JsonObject:
-    """The line without halves of characters, which nanobot cannot save."""
+    """The line without lone surrogates, which nanobot cannot save."""
     text = json.dumps(line, ensure_ascii=False)
     cleaned: JsonObject = line if is_whole(text) else json.loads(whole(text))
     return cleaned

@@ -1,7 +1,7 @@
-"""The lock of a session folder: nanobot's own, so that it and we never write at the same time.
+"""The lock of a session folder: nanobot's own, so that nanobot and we never write at the same time.
 
-Held for one read or write of files, never while a model is called. A second writer waits, then gets StoreBusy. A folder
-that cannot be written is read without a lock, unless there is one.
+It is held for one read or write of files, never while a model is called. A second writer waits, then gets StoreBusy. A
+folder that cannot be written is read without a lock, unless a lock file exists.
 """
 
 import errno
@@ -19,9 +19,9 @@ from everlong.errors import StoreBusy, StoreError
 __all__ = ["FolderLock"]
 
 LOCK_FILE = ".session-files.lock"
-FIRST_PAUSE = 0.0005  # seconds between two tries; doubles
+FIRST_PAUSE = 0.0005  # seconds between two attempts; doubles
 LONGEST_PAUSE = 0.02
-SILENT = 1.0  # seconds; then the person is told
+SILENT = 1.0  # seconds of waiting before it is logged
 READ_ONLY = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 logger = logging.getLogger("everlong.store")
@@ -58,7 +58,7 @@ class FolderLock:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Hold the lock inside: nobody else reads or writes. Raises StoreBusy if it cannot be taken in time."""
+        """Hold the lock, so that nobody else reads or writes. Raises StoreBusy if it cannot be taken in time."""
         if not self._inner.acquire(timeout=self._wait):
             raise self._busy()
         try:
@@ -76,7 +76,7 @@ class FolderLock:
     def _take(self) -> int:
         began = time.monotonic()
         pause = FIRST_PAUSE
-        told = False
+        logged = False
         while True:
             fd = self._open()
             if fd < 0:
@@ -91,14 +91,14 @@ class FolderLock:
             waited = time.monotonic() - began
             if waited >= self._wait:
                 raise self._busy()
-            if waited >= SILENT and not told:
-                told = True
+            if waited >= SILENT and not logged:
+                logged = True
                 logger.info("%s: waiting for another program that holds its lock", self._folder)
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _open(self) -> int:
-        """Open the lock; -1 where there is none and none can be made: nobody writes in such a folder."""
+        """Open the lock file; -1 if there is none and none can be created, because the folder is read-only."""
         try:
             return os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
@@ -112,7 +112,7 @@ class FolderLock:
         return StoreError(f"{self._folder} cannot hold sessions: {error.strerror or type(error).__name__}")
 
     def _is_named(self, fd: int) -> bool:
-        """Whether the file still has its name; a lock on a removed file guards nothing."""
+        """Whether the lock file still has its name; a lock on a removed file guards nothing."""
         try:
             return os.path.samestat(os.fstat(fd), self._path.stat())
         except FileNotFoundError:
@@ -120,6 +120,6 @@ class FolderLock:
 
     def _busy(self) -> StoreBusy:
         return StoreBusy(
-            f"{self._folder}: another program has held the lock for {self._wait:g} s; end that program"
+            f"{self._folder}: another program has held the lock for {self._wait:g} s; stop that program"
             " or try again later (?timeout=SECONDS after the store's name waits longer)"
         )

@@ -1,7 +1,7 @@
 """The log of a session: rows written to its file and its index, changed metadata, and rows copied for a branch.
 
-All rows of an append go into the file in one write. A new standing point is nanobot's summary too, so the write then
-ends with a metadata line. Called with the folder's lock held, inside a transaction.
+All rows of an append go into the file in one write. A new point in force also becomes nanobot's summary, so the write
+then ends with a metadata line. Called with the folder's lock held, inside a transaction.
 """
 
 import json
@@ -9,18 +9,29 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from everlong.core import JsonObject, Message, Point, Role, Row, Withdrawal, ref_of
+from everlong.core import (
+    Gone,
+    JsonObject,
+    Message,
+    Point,
+    Removal,
+    Restoration,
+    Role,
+    Row,
+    Withdrawal,
+    ref_of,
+)
 from everlong.store.bodies import kind_of
 from everlong.store.jsonl.files import add_to_file, as_store_errors, write_new_file
 from everlong.store.jsonl.folder import SessionFolder
 from everlong.store.jsonl.index import IndexRow, Session
 from everlong.store.jsonl.lines import MARK, Line, as_bytes, exact_text, fingerprint, lines_of, refers_to, scan, whole
-from everlong.store.jsonl.metadata import Header, header_fields
+from everlong.store.jsonl.metadata import VERSION, Header, header_fields
 from everlong.wire import summary_text
 
-__all__ = ["add_rows", "anchored_lines", "copied_rows", "put_header", "with_newest_summary"]
+__all__ = ["add_rows", "anchored_lines", "copied_rows", "gone_line", "put_header", "with_newest_summary"]
 
-#: Bytes up to which a file is rewritten when its title or state changes, so that nanobot's list shows it at once.
+#: Largest file in bytes that is rewritten when its title or state changes, so that nanobot's list shows it at once.
 SMALL = 1024 * 1024
 
 
@@ -34,9 +45,12 @@ def add_rows(folder: SessionFolder, session: Session, rows: Sequence[Row], time:
         header = replace(header, own_ref=ref_of(header.summary))
     every = [*adopted, *rows]
     data, placed = _layout(folder, session, every)
-    folder.index.add(session.session, placed)
+    folder.index.add(session, placed)
     folder.index.count(session, session.length)
-    if adopted or session.stale or any(isinstance(row.entry, Point | Withdrawal) for row in rows):
+    if any(isinstance(row.entry, Removal | Restoration) for row in rows):
+        header = replace(header, version=VERSION)
+    changes = Point | Withdrawal | Removal | Restoration
+    if adopted or session.stale or any(isinstance(row.entry, changes) for row in rows):
         header = replace(with_newest_summary(folder, session, header, every), updated=time)
         data += _header_bytes(session, header)
         session.lines += 1
@@ -61,7 +75,7 @@ def put_header(folder: SessionFolder, session: Session, header: Header) -> None:
 
 
 def with_newest_summary(folder: SessionFolder, session: Session, header: Header, fresh: Sequence[Row] = ()) -> Header:
-    """The metadata with the summary of the newest standing point; `fresh` rows are not in the file yet."""
+    """The metadata with the summary of the newest point in force; `fresh` rows are not in the file yet."""
     newest = folder.index.newest_point(session.session, session.length)
     if newest is None:
         return replace(header, summary="", consolidated=0, own_ref="")
@@ -74,12 +88,19 @@ def with_newest_summary(folder: SessionFolder, session: Session, header: Header,
 
 
 def anchored_lines(folder: SessionFolder, session: Session, row: Row, fresh: dict[int, str]) -> list[JsonObject]:
-    """The lines of a row, which name by id what it refers to. `fresh` are ids that the index does not know yet."""
+    """Return the lines of a row, with the ids of rows it refers to; `fresh` are ids that the index lacks so far."""
+    if isinstance(row.entry, Removal):
+        names = (_name_at(folder, session, order, fresh) for order in row.entry.orders)
+        return lines_of(row, anchors=[name for name in names if name is not None])
     target = refers_to(row.entry)
     if target is None or not 0 <= target < row.order:
         return lines_of(row)
-    known = None if target in fresh else folder.index.at(session.session, target)
-    return lines_of(row, fresh.get(target) or (known.id if known else None))
+    return lines_of(row, _name_at(folder, session, target, fresh))
+
+
+def _name_at(folder: SessionFolder, session: Session, order: int, fresh: dict[int, str]) -> str | None:
+    known = None if order in fresh else folder.index.at(session.session, order)
+    return fresh.get(order) or (known.id if known else None)
 
 
 def _layout(folder: SessionFolder, session: Session, rows: Sequence[Row]) -> tuple[bytes, list[IndexRow]]:
@@ -115,16 +136,17 @@ def _index_row(row: Row, place: int, raw: bytes, first: bytes, number: int) -> I
         print=fingerprint(first),
         said=number,
         target=refers_to(row.entry),
+        removes=" ".join(map(str, row.entry.orders)) if isinstance(row.entry, Removal) else "",
     )
 
 
 def _replayed_from(folder: SessionFolder, session: Session, point: IndexRow) -> int:
-    """The message from which nanobot continues. It starts at a user's message, so that is at or before the boundary.
+    """The message from which nanobot continues: always a user's message, so at or before the boundary.
 
     Example: user, call, result | call, result -> 0, the user's message again; user, answer | user -> 2
     """
     index, boundary = folder.index, point.target or 0
-    messages = "AND kind = 0 AND role <> 'system'"
+    messages = "AND kind = 0 AND role <> 'system' AND removed IS NULL"
     after = index.rows(session.session, f"{messages} AND ord >= ? ORDER BY ord LIMIT 1", (boundary,))
     if not after:
         return session.said
@@ -149,18 +171,29 @@ AT_ONCE = 256
 
 
 def copied_rows(folder: SessionFolder, session: Session, order: int) -> Iterator[bytes]:
-    """Read the lines of the first `order` rows, a few at a time. The last of them ends its write."""
+    """Read the lines of the first `order` rows, a few at a time. The last row ends its write.
+
+    Removed rows are copied as marks.
+    """
     for start in range(0, order, AT_ONCE):
         clause = "AND ord >= ? AND ord < ? ORDER BY ord"
         placed = folder.index.rows(session.session, clause, (start, min(order, start + AT_ONCE)))
         with folder.file(session).open("rb") as file:
             for row in placed:
+                if row.gone:
+                    yield gone_line(Row(row.ord, row.id, datetime.fromisoformat(row.time), Gone()))
+                    continue
                 if row.place < 0:
                     yield _own_summary(folder, session, row)
                     continue
                 file.seek(row.place)
                 raw = file.read(row.size).strip(b"\0 \t\r\n") + b"\n"
                 yield _ended(raw) if row.ord == order - 1 else raw
+
+
+def gone_line(row: Row) -> bytes:
+    """Return the line that replaces an erased row."""
+    return b"".join(map(as_bytes, lines_of(replace(row, entry=Gone()))))
 
 
 def _own_summary(folder: SessionFolder, session: Session, placed: IndexRow) -> bytes:

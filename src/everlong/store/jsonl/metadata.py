@@ -1,8 +1,8 @@
 """The metadata line of a session: nanobot's fields, and ours inside its `metadata` object.
 
-nanobot keeps whatever is in that object and drops fields beside it that it does not know. Its list reads the first
-line of a file, its loader the last metadata line: what it changes in the first line alone is merged into the last. The
-summary that it continues with is `_last_summary`; `own_ref` (stored as "told") is the reference of the one we wrote, so
+nanobot keeps everything in that object and drops unknown fields outside it. Its list reads the first line of a file,
+its loader the last metadata line: changes that it makes only in the first line are merged into the last. The summary
+that it continues with is `_last_summary`; `own_ref` (stored as "told") is the reference of the one that we wrote, so
 that any other is known to be nanobot's own.
 """
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 OURS = "everlong"
-VERSION = 1
+FIRST, VERSION = 1, 2  # versions of a session; the second has removed messages
 LAST_SUMMARY = "_last_summary"
 EDITED = "title_user_edited"
 
@@ -47,7 +47,7 @@ class StoredPin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Header:
-    """A metadata line. `settings` and `metadata` are as they were given; None: nothing was given."""
+    """A metadata line. `settings` and `metadata` are as they were given; None if nothing was given."""
 
     key: str
     created: datetime
@@ -59,10 +59,11 @@ class Header:
     settings: JsonText = "{}"
     metadata: JsonText | None = None
     pins: tuple[StoredPin, ...] = ()
-    #: The summary that nanobot sees, how many messages it stands for, and the reference of the last one we wrote.
+    #: The summary that nanobot sees, how many messages it covers, and the reference of the last one that we wrote.
     summary: str = ""
     consolidated: int = 0
     own_ref: str = ""
+    version: int = FIRST
     #: The time of change as nanobot wrote it; only read.
     changed: str = ""
     #: Everything else in nanobot's `metadata` object.
@@ -70,7 +71,7 @@ class Header:
 
     @property
     def shown_metadata(self) -> JsonText:
-        """The metadata of the thread: what was given, else nanobot's."""
+        """The metadata of the thread: the one that was given, else nanobot's."""
         return dump(self.others) if self.metadata is None else self.metadata
 
     @property
@@ -88,10 +89,10 @@ def parse_header(fields: JsonObject, key: str, time: datetime) -> Header:
     """Read a metadata line. `key` and `time` are used where it has none. Raises StoreError for a newer version."""
     inner = _object(fields.get("metadata"))
     ours = _ours_in(inner.pop(OURS, None))
-    version = ours.get("version", VERSION)
+    version = ours.get("version", FIRST)
     if not isinstance(version, int) or version > VERSION:
         known = f"version {version}" if isinstance(version, int) else "an unknown version"
-        raise StoreError(f"session {key!r} was written by a newer Everlong ({known}, this reads {VERSION})")
+        raise StoreError(f"session {key!r} was written by a newer Everlong ({known}, this one reads {VERSION})")
     summary = summary_in(fields)
     inner.pop(LAST_SUMMARY, None)
     title = inner.pop("title", "")
@@ -111,6 +112,7 @@ def parse_header(fields: JsonObject, key: str, time: datetime) -> Header:
         summary=summary,
         consolidated=_consolidated(fields),
         own_ref=_text(ours.get("told")),
+        version=version,
         changed=_text(fields.get("updated_at")),
         others=inner,
     )
@@ -118,7 +120,7 @@ def parse_header(fields: JsonObject, key: str, time: datetime) -> Header:
 
 def header_fields(header: Header) -> JsonObject:
     """The metadata line, with the fields in nanobot's order."""
-    ours: JsonObject = {"version": VERSION, "created": _exact(header.created), "updated": _exact(header.updated)}
+    ours: JsonObject = {"version": header.version, "created": _exact(header.created), "updated": _exact(header.updated)}
     optional: JsonObject = {
         "owner": header.owner,
         "archived": header.archived,
@@ -219,7 +221,7 @@ def time_of_change_place(line: Line) -> int:
 
 
 def merged_header(old_first: str, new_first: str, counts: str) -> str:
-    """The line that counts, with the changes between the old first line and the new one."""
+    """Return the line `counts`, updated with the changes from the old to the new first line."""
     old, new = _inner(old_first), _inner(new_first)
     if old == new:
         return counts

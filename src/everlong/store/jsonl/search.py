@@ -1,7 +1,7 @@
 """Search in sessions, by reference and by words.
 
-The terms and references of a session's rows are indexed at the first search, those of later rows once at the next.
-Ranking is BM25 over the terms of `relevance`.
+A search first indexes the terms and references of rows that are not indexed yet. Ranking is BM25 over the terms of
+`relevance`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ from everlong.store.terms import found_by, query_terms, rarity, worth
 __all__ = ["Scope", "original", "search"]
 
 AT_ONCE = 256  # rows that are in memory while their words are indexed
-TOO_COMMON = 5_000  # messages with a term; a more common term only counts where rarer ones found too little
+TOO_COMMON = 5_000  # messages with a term; a more common term only counts if rarer ones find too little
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _best(
 
 
 def _count(folder: SessionFolder, term: str, within: Within) -> int:
-    """How many messages hold a term; approximately where it is very common."""
+    """How many messages contain a term; the count stops when the term is very common."""
     query, values = _postings_of(term, within)
     most = 4 * TOO_COMMON
     return int(str(folder.index.ask(f"SELECT count(*) FROM (SELECT 1 {query} LIMIT {most})", values)[0][0]))
@@ -135,14 +135,14 @@ def _postings_of(term: str, within: Within) -> tuple[str, tuple[object, ...]]:
 
 
 def _index_words(folder: SessionFolder, thread: str) -> None:
-    """Index the words and references of rows that were not searched yet."""
+    """Index the words and references of rows that are not indexed yet."""
     with folder.writing(thread) as session:
         while session.words < session.length and _index_batch(folder, session):
             continue
 
 
 def _index_batch(folder: SessionFolder, session: Session) -> int:
-    """Index the next rows and return how many. nanobot's own summary waits until it is a row of the file."""
+    """Index the next rows and return how many. nanobot's own summary is indexed once it is a row of the file."""
     clause = "AND ord >= ? AND place >= 0 ORDER BY ord LIMIT ?"
     rows = folder.rows(session, folder.index.rows(session.session, clause, (session.words, AT_ONCE))) or []
     refs: list[tuple[int, str, int]] = []

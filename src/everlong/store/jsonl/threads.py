@@ -1,7 +1,7 @@
 """The contract `Threads` on nanobot's session files."""
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -10,12 +10,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from everlong.core import Entry, Event, Hit, JsonText, Opened, Pin, Row, Thread, starts
+from everlong.core import Entry, Event, Hit, JsonText, Opened, Pin, Row, Thread, starts, system_rows
 from everlong.errors import StoreError, ThreadExists
 from everlong.store import rules
 from everlong.store.bodies import EntryKind
 from everlong.store.damage import is_readable
 from everlong.store.jsonl import files, search
+from everlong.store.jsonl.erasure import Erasures
 from everlong.store.jsonl.events import EventLog
 from everlong.store.jsonl.files import finish_removal, remove_files, write_new_file
 from everlong.store.jsonl.folder import SessionFolder
@@ -45,12 +46,15 @@ class JsonlThreads:
         except StoreError:
             self._folder.index.close()
             raise
+        self._erasures = Erasures(self._folder, self._learned)
+        with self._folder.lock.held():
+            self._erasures.finish()
         #: By file and creation time: a thread that was removed and created again has other events.
         self._events: OrderedDict[tuple[str, datetime], EventLog] = OrderedDict()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What was wrong with the files since the store was opened, by its place; it is logged too."""
+        """The problems found in the files since the store was opened, by place. They are logged too."""
         return self._folder.damage.warnings
 
     # Threads
@@ -65,13 +69,13 @@ class JsonlThreads:
         return self._create(titled(header, title), [])
 
     def thread(self, thread: str) -> Thread:
-        """Return what is known of a thread without its log."""
+        """Return a thread without its log."""
         return self._thread(self._folder.session(thread))
 
     def threads(
         self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
     ) -> list[Thread]:
-        """List threads, the latest changed first. Files that are new or changed are indexed first."""
+        """List threads, most recently changed first. Files that are new or changed are indexed first."""
         self._folder.refresh()
         where = "WHERE (? IS NULL OR owner = ?) AND (? IS NULL OR archived = ?)"
         clause = f"{where} ORDER BY updated DESC, session LIMIT ? OFFSET ?"
@@ -88,7 +92,7 @@ class JsonlThreads:
         metadata: JsonText | None = None,
         at: datetime | None = None,
     ) -> Thread:
-        """Change title, archive flag, settings or metadata; what is None stays."""
+        """Change title, archive flag, settings or metadata; values that are None stay."""
         rules.check_objects(settings=settings, metadata=metadata)
         with self._folder.writing(thread) as session:
             header = self._folder.header(session)
@@ -109,7 +113,8 @@ class JsonlThreads:
             rules.check_branch(thread, session.length, order)
             now = rules.moment_of(self._clock, at)
             old = self._folder.header(session)
-            copied = {row.id for row in self._folder.index.rows(session.session, "AND ord < ?", (order,))}
+            shown = self._folder.index.rows(session.session, "AND removed IS NULL AND ord < ?", (order,))
+            copied = {row.id for row in shown}
             pins = tuple(pin for pin in old.pins if pin.row is None or pin.row in copied)
             header = replace(old, key=new, created=now, updated=now, archived=False, parent=(thread, order), pins=pins)
             header = titled(replace(header, summary="", consolidated=0, own_ref=""), title)
@@ -120,13 +125,14 @@ class JsonlThreads:
                 return self._thread(made)
 
     def remove(self, thread: str) -> None:
-        """Remove a thread with its files; a branch is a file of its own."""
+        """Remove a thread with its files; a branch is a separate file."""
         with self._folder.lock.held():
             self._folder.session(thread)
-            while (session := self._folder.find(thread)) is not None:  # an older program may have left a second file
+            while (session := self._folder.find(thread)) is not None:  # older programs may have left a second file
                 remove_files(self._folder.file(session))
                 with self._folder.index.writing():
                     self._folder.index.forget(session.file)
+            self._learned.forget_session(thread)
 
     # The log
 
@@ -139,7 +145,7 @@ class JsonlThreads:
         expected: int | None = None,
         at: datetime | None = None,
     ) -> tuple[Row, ...]:
-        """Append entries, all or none, durable when it returns."""
+        """Append entries, all or none; they are durable when this returns."""
         with self._folder.writing(thread) as session:
             wanted = rules.row_names(thread, entries, ids)
             placed = [] if ids is None else [self._folder.index.named(session.session, name) for name in wanted]
@@ -147,7 +153,7 @@ class JsonlThreads:
             new = [(name, entry) for name, entry in zip(wanted, entries, strict=True) if name not in known]
             clock = partial(rules.moment_of, self._clock, at, datetime.fromisoformat(session.updated))
             rows = rules.added_rows(thread, session.length, expected, new, clock)
-            rules.check_entries(thread, rows, self._points_among(session, rules.withdrawn_by(rows)))
+            rules.check_entries(thread, rows, self._kinds(session, rules.referred_by(rows)))
             if rows:
                 add_rows(self._folder, session, rows, rows[0].time)
             known |= {row.id: row for row in rows}
@@ -160,7 +166,7 @@ class JsonlThreads:
 
     def last(self, thread: str, messages: int) -> list[Row]:
         """Return the rows of the last `messages` messages, oldest first."""
-        clause = "AND kind = 0 ORDER BY ord DESC LIMIT ?"
+        clause = "AND kind = 0 AND removed IS NULL ORDER BY ord DESC LIMIT ?"
         return self._folder.reading(thread, clause, (rules.at_most(messages),))[::-1]
 
     def row(self, thread: str, name: str) -> Row | None:
@@ -168,7 +174,7 @@ class JsonlThreads:
         return next(iter(self._folder.reading(thread, "AND id = ?", (name,))), None)
 
     def open(self, thread: str, before: int | None = None) -> Opened:
-        """Return what the view is made of, now or when the thread had only `before` rows."""
+        """Return the parts of a view, as of now or as of the time when the thread had only `before` rows."""
         session = self._folder.session(thread)
         opened = self._open(thread, session, before)
         while (now := self._folder.session(thread)).generation != session.generation:  # nanobot rewrote it meanwhile
@@ -176,12 +182,20 @@ class JsonlThreads:
         return opened
 
     def points(self, thread: str) -> list[tuple[Row, bool]]:
-        """Return every compaction point, oldest first, and whether it still stands."""
-        rows = self._folder.reading(thread, "AND kind = 1 ORDER BY ord")
+        """Return every compaction point, oldest first, and whether it is still in force."""
+        rows = self._folder.reading(thread, "AND kind = 1 AND removed IS NULL ORDER BY ord")
         session = self._folder.session(thread)
         standing = self._folder.index.rows(session.session, "AND kind = 1 AND withdrawn IS NULL")
         orders = {point.ord for point in standing}
         return [(row, row.order in orders and is_readable(row)) for row in rows]
+
+    def erase(self, thread: str, orders: Sequence[int]) -> dict[str, tuple[int, ...]]:
+        """Erase messages and everything that mentions them, here and in files that share them; all are rewritten."""
+        with self._folder.lock.held():
+            self._folder.session(thread)
+            erased = self._erasures.erase(thread, orders, self._clock())
+            self._events.clear()
+            return erased
 
     # Pins
 
@@ -191,7 +205,7 @@ class JsonlThreads:
         with self._folder.writing(thread) as session:
             exists = order is not None and 0 <= order < session.length
             row = self._folder.index.at(session.session, order) if exists and order is not None else None
-            if order is not None and (row is None or row.kind != EntryKind.MESSAGE):
+            if order is not None and (row is None or row.gone or row.kind != EntryKind.MESSAGE):
                 raise StoreError(f"thread {thread!r} has no message {order} to pin")
             same = rules.same_pin(self._pins(session), wanted)
             if same is None:
@@ -249,27 +263,58 @@ class JsonlThreads:
     # What was learned
 
     def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
-        """Return the token counts that are kept, by message reference."""
+        """Return the stored token counts, by message reference."""
         return self._learned.counts(vocabulary, refs)
 
     def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
         """Keep token counts."""
         self._learned.keep_counts(vocabulary, counts)
 
+    def vectors(self, thread: str, model: str, start: int = 0, stop: int | None = None) -> dict[int, bytes]:
+        """Return the stored vectors of messages, by their order."""
+        kept = self._learned.vectors(thread, model) if (orders := self._orders(thread)) else {}
+        within = range(max(0, start), rules.at_most(stop))
+        return {orders[row]: vector for row, vector in kept.items() if row in orders and orders[row] in within}
+
+    def keep_vectors(self, thread: str, model: str, vectors: Mapping[int, bytes]) -> None:
+        """Keep vectors of messages."""
+        with self._folder.lock.held():  # nothing can be erased meanwhile
+            names = {order: row for row, order in self._orders(thread).items()}
+            known = {names[order]: vector for order, vector in vectors.items() if order in names}
+            self._learned.keep_vectors(thread, model, known)
+
+    def _orders(self, thread: str) -> dict[str, int]:
+        """The order of each message, by the name of its row."""
+        session = self._folder.session(thread)
+        rows = self._folder.index.rows(session.session, "AND kind = ? AND removed IS NULL", (int(EntryKind.MESSAGE),))
+        return {row.id: row.ord for row in rows}
+
     def fact(self, kind: str, key: str) -> JsonText | None:
         """Return the fact of that kind and key, or None."""
         return self._learned.fact(kind, key)
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
-        """Keep a fact; it replaces an older one."""
+        """Keep a fact, replacing an older one."""
         self._learned.keep_fact(kind, key, value, self._clock())
+
+    def keep_facts(self, kind: str, values: Mapping[str, JsonText]) -> None:
+        """Keep several facts of a kind, all or none."""
+        self._learned.keep_facts(kind, values, self._clock())
+
+    def change_fact(self, kind: str, key: str, change: Callable[[JsonText | None], JsonText | None]) -> JsonText | None:
+        """Read, change and store a fact as one step; return the new value."""
+        return self._learned.change_fact(kind, key, change, self._clock())
 
     def facts(self, kind: str) -> dict[str, JsonText]:
         """Return all facts of a kind, by key."""
         return self._learned.facts(kind)
 
+    def drop_fact(self, kind: str, key: str) -> None:
+        """Drop one fact; one that does not exist is not an error."""
+        self._learned.drop_fact(kind, key)
+
     def drop_facts(self, kind: str, before: datetime) -> int:
-        """Drop the facts of a kind that were last kept before that time; return how many."""
+        """Drop the facts of a kind that were last stored before that time; return how many."""
         return self._learned.drop_facts(kind, as_utc(before))
 
     def close(self) -> None:
@@ -288,14 +333,14 @@ class JsonlThreads:
     def _create(self, header: Header, rows: Sequence[bytes] | Iterator[bytes]) -> Thread:
         with self._folder.lock.held():
             if self._folder.find(header.key) is not None:
-                raise ThreadExists(f"there is a thread {header.key!r} already")
+                raise ThreadExists(f"thread {header.key!r} already exists")
             path = self._folder.free_file(header.key)
             finish_removal(path)
             write_new_file(path, [as_bytes(header_fields(header))], rows)
             return self._thread(self._folder.session(header.key))
 
     def _open(self, thread: str, session: Session, before: int | None, below: int | None = None) -> Opened:
-        """Open a thread with its newest point; with `below`, an older one: those from there on cannot be read."""
+        """Open a thread with its newest point; with `below`, with an older one, because later ones cannot be read."""
         end = min(rules.at_most(before), session.length)
         head = min(end, self._folder.index.head(session.session))
         point = self._folder.index.newest_point(session.session, end, below)
@@ -307,7 +352,7 @@ class JsonlThreads:
             return self._open(thread, session, before, at_point[0].order)
         return Opened(
             self._thread(session),
-            tuple(row for row in shown if row.order < head),
+            system_rows(row for row in shown if row.order < head),
             at_point[0] if at_point else None,
             tuple(row for row in shown if start <= row.order < end),
             rules.pins_before(self._pins(session), before),
@@ -320,10 +365,10 @@ class JsonlThreads:
             yield from rows
             first = stop
 
-    def _points_among(self, session: Session, orders: Sequence[int]) -> list[int]:
-        """Which of these rows are points."""
+    def _kinds(self, session: Session, orders: Sequence[int]) -> dict[int, EntryKind]:
+        """Return the kinds of the rows at these orders; removed rows count as GONE."""
         rows = [self._folder.index.at(session.session, order) for order in orders]
-        return [row.ord for row in rows if row is not None and row.kind == EntryKind.POINT]
+        return {row.ord: EntryKind.GONE if row.gone else EntryKind(row.kind) for row in rows if row is not None}
 
     def _rows(self, session: Session, placed: Sequence[IndexRow]) -> list[Row]:
         return self._folder.rows(session, placed) or [] if placed else []
@@ -347,19 +392,19 @@ class JsonlThreads:
         )
 
     def _pinned(self, session: Session, pins: tuple[StoredPin, ...]) -> Header:
-        """The header with other pins; that does not count as a change of the thread."""
+        """The header with other pins. The thread's time of change stays."""
         return replace(self._folder.header(session), pins=pins, updated=datetime.fromisoformat(session.updated))
 
     def _pins(self, session: Session) -> tuple[Pin, ...]:
         pins: list[Pin] = []
         for pin in self._folder.header(session).pins:
             row = None if pin.row is None else self._folder.index.named(session.session, pin.row)
-            if pin.row is None or row is not None:
+            if pin.row is None or (row is not None and not row.gone):
                 pins.append(Pin(pin.id, row.ord if row else None, pin.text))
         return tuple(pins)
 
     def _log(self, thread: str) -> EventLog:
-        """The events of a thread, read up to date."""
+        """Return the event log of a thread, up to date."""
         session = self._folder.session(thread)
         beside = files.events_beside(self._folder.file(session))
         made = (session.file, self._folder.header(session).created)

@@ -1,7 +1,7 @@
-"""Connections to one database: a pool, and work that is repeated until it is done once.
+"""Connections to one database: a pool, and transactions that are retried until they succeed once.
 
-A piece of work is one transaction that may be repeated. A restarting server, a broken connection, a deadlock or a lock
-that is held too long is waited out, within a bound; then the last error is raised in one line.
+A piece of work is one transaction that may be repeated. It waits for a server that restarts, a broken connection, a
+deadlock or a lock that is held too long, within a limit; then the last error is raised in one line.
 """
 
 import logging
@@ -25,10 +25,10 @@ Result = TypeVar("Result")
 FIRST_PAUSE = 0.02  # seconds before the second attempt; doubled each time
 LONGEST_PAUSE = 1.0
 QUEUE = 2.0  # seconds in the queue for a connection before the server is checked
-SILENT = 1.0  # seconds for one attempt at a lock; then the person is told that somebody else holds it
-ABANDONED = 60.0  # seconds after which a client that is silent inside a transaction loses it, and its locks
+SILENT = 1.0  # seconds for one attempt at a lock; then it is logged that somebody else holds it
+ABANDONED = 60.0  # seconds after which a client that is idle inside a transaction loses it and its locks
 
-#: Answers of the server that waiting does not change.
+#: Errors of the server that waiting does not solve.
 _HOPELESS = re.compile(
     r"authentication failed|does not exist|no pg_hba\.conf entry|permission denied|no password supplied"
     r"|resolve host|could not translate host|invalid (?:port|connection option|sslmode)"
@@ -38,12 +38,12 @@ _FINAL = (errors.DiskFull, errors.InsufficientPrivilege)
 _BUSY = (errors.LockNotAvailable, errors.DeadlockDetected, errors.SerializationFailure)
 
 logger = logging.getLogger("everlong.store")
-# The pool's warnings about a lost server go to programs that set up logging, and to no one else's terminal.
+# The pool's warnings about a lost server go only to programs that configure logging, not to a terminal.
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 class Link(psycopg.Connection[Any]):
-    """A connection that knows where what cannot be read is told."""
+    """A connection that knows where to report unreadable data."""
 
     damage: Damage
 
@@ -70,16 +70,16 @@ class Connections:
             configure=self._configure,
             min_size=1,
             max_size=most,
-            reconnect_timeout=0.2,  # the pool's own pauses double without end; ours ask it again
+            reconnect_timeout=0.2,  # the pool's own pauses grow without limit; we retry ourselves
             open=True,
         )
 
     def run(self, work: Callable[[Link], Result]) -> Result:
-        """Do the work in one transaction and return its result. It is repeated if the connection or a lock fails."""
+        """Run the work in one transaction and return its result. It is repeated if the connection or a lock fails."""
         return self._repeat(lambda rest: self._attempt(work, rest))
 
     def read(self, work: Callable[[Link], Result]) -> Result:
-        """Do the work without a transaction and return its result. Reading a log that only grows needs no more."""
+        """Run the work without a transaction and return its result. That is enough to read a log that only grows."""
         return self._repeat(lambda _rest: self._attempt(work, transaction=False))
 
     def close(self) -> None:
@@ -87,7 +87,7 @@ class Connections:
         self._pool.close()
 
     def _attempt(self, work: Callable[[Link], Result], rest: float = 0.0, *, transaction: bool = True) -> Result:
-        """Do the work once. With `rest`, wait that many seconds for a lock, in the order of those who wait."""
+        """Run the work once. With `rest`, wait that many seconds for a lock, in the order of arrival."""
         with self._pool.connection(timeout=QUEUE) as link:
             try:
                 if not transaction:
@@ -97,13 +97,13 @@ class Connections:
                         link.execute("SELECT set_config('lock_timeout', %s, true)", (f"{rest:.3f}s",))
                     return work(link)
             except errors.ReadOnlySqlTransaction:
-                link.close()  # the server became a standby: the next connection finds the one that writes
+                link.close()  # the server became a standby: the next connection finds the primary
                 raise
 
     def _repeat(self, attempt: Callable[[float], Result]) -> Result:
         started = time.monotonic()
         pause = FIRST_PAUSE
-        told = False
+        logged = False
         rest = 0.0
         while True:
             try:
@@ -118,8 +118,8 @@ class Connections:
                 if waited >= bound or _HOPELESS.search(str(error)):
                     raise self._given_up(error, waited) from error
                 rest = max(0.001, self._wait - waited)
-                if waited >= SILENT and not told:
-                    told = True
+                if waited >= SILENT and not logged:
+                    logged = True
                     logger.info("%s", _waiting_for(error))
                 if not isinstance(error, _BUSY):
                     self._look_again()
@@ -129,7 +129,7 @@ class Connections:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _configure(self, link: Link) -> None:
-        """Set up a new connection. An append is durable when it returns, whatever the server's default."""
+        """Set up a new connection. An append must be durable when it returns, whatever the server's default is."""
         link.execute(
             "SELECT set_config('lock_timeout', %s, false),"
             " set_config('idle_in_transaction_session_timeout', %s, false), set_config('TimeZone', 'UTC', false),"
@@ -142,10 +142,10 @@ class Connections:
     def _given_up(self, error: psycopg.Error, waited: float) -> StoreError:
         if isinstance(error, _BUSY):
             return StoreBusy(
-                f"another writer holds the thread, for {waited:.0f} s so far; end that program or try again later"
+                f"another writer has held the thread for {waited:.0f} s; stop that program or try again later"
                 " (timeout=SECONDS in the store's URL waits longer)"
             )
-        if isinstance(error, PoolTimeout):  # it does not say why: ask the server
+        if isinstance(error, PoolTimeout):  # it does not say why, so ask the server
             try:
                 psycopg.connect(self._url, connect_timeout=2).close()
             except psycopg.Error as reason:
@@ -155,7 +155,7 @@ class Connections:
         return StoreError(f"Postgres does not answer (tried for {waited:.0f} s): {_line(error)}")
 
     def _look_again(self) -> None:
-        """Drop the connections that broke along with the one in use."""
+        """Drop the connections that broke together with the one in use."""
         pool = getattr(self, "_pool", None)
         if pool is not None and not pool.closed:
             pool.check()
@@ -173,5 +173,5 @@ def _waiting_for(error: psycopg.Error) -> str:
 
 
 def _line(error: psycopg.Error) -> str:
-    """The error's text as one line, without the details: these quote rows."""
+    """The error's text as one line, without the details, which quote rows."""
     return " ".join((error.diag.message_primary or str(error)).split()) or type(error).__name__

@@ -6,12 +6,34 @@ from datetime import datetime
 from typing import LiteralString
 from uuid import UUID
 
-from everlong.core import Message, Opened, Pin, Point, Role, Row, Thread, Withdrawal, bytes_of
+from everlong.core import (
+    Message,
+    Opened,
+    Pin,
+    Point,
+    Removal,
+    Restoration,
+    Role,
+    Row,
+    Thread,
+    Withdrawal,
+    bytes_of,
+    system_rows,
+)
 from everlong.errors import NoThread, StoreError, ThreadExists
 from everlong.store.bodies import EntryKind, text_of_bytes
 from everlong.store.damage import is_readable
 from everlong.store.postgres.connections import Link
-from everlong.store.postgres.rows import ROW_COLUMNS, Prepared, page, rows_of, standing_point, write
+from everlong.store.postgres.rows import (
+    ROW_COLUMNS,
+    Prepared,
+    keys_of_message,
+    page,
+    rows_of,
+    standing_point,
+    word_count,
+    write,
+)
 from everlong.store.postgres.schema import THREAD_COLUMNS, name_key, thread_of
 from everlong.store.rules import (
     added_rows,
@@ -19,12 +41,14 @@ from everlong.store.rules import (
     check_branch,
     check_entries,
     pins_before,
+    referred_by,
     same_pin,
-    withdrawn_by,
 )
+from everlong.store.terms import found_by
 
 __all__ = [
     "StoredThread",
+    "add_rows",
     "append",
     "branch",
     "create",
@@ -39,7 +63,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class StoredThread:
-    """A thread with its number in the database, and how many of its rows are leading system text."""
+    """A thread with its number in the database, and how many leading rows are system text or gone."""
 
     number: int
     head: int
@@ -47,7 +71,7 @@ class StoredThread:
 
 
 def get_thread(link: Link, thread: str, *, locked: bool = False) -> StoredThread:
-    """Return the thread; with `locked` nobody else appends to it before the transaction ends. Raises NoThread."""
+    """Return the thread. With `locked`, nobody else appends to it before the transaction ends. Raises NoThread."""
     lock: LiteralString = " FOR UPDATE" if locked else ""
     columns = link.execute(
         f"SELECT number, head, {THREAD_COLUMNS} FROM everlong.threads WHERE sha256(id) = %s{lock}", (name_key(thread),)
@@ -61,7 +85,7 @@ def get_thread(link: Link, thread: str, *, locked: bool = False) -> StoredThread
 
 
 def create(link: Link, thread: Thread, call: UUID) -> tuple[StoredThread, bool]:
-    """Create a thread; return it and whether it is new. Raises ThreadExists unless this very call made it before."""
+    """Create a thread; return it and whether it is new. Raises ThreadExists unless this same call created it before."""
     made = link.execute(
         "INSERT INTO everlong.threads (id, owner, title, created, updated, parent, shared, settings, metadata, made_by)"
         " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING number",
@@ -82,7 +106,7 @@ def create(link: Link, thread: Thread, call: UUID) -> tuple[StoredThread, bool]:
         "SELECT number FROM everlong.threads WHERE sha256(id) = %s AND made_by = %s", (name_key(thread.id), call)
     ).fetchone()
     if known is None:
-        raise ThreadExists(f"there is a thread {thread.id!r} already")
+        raise ThreadExists(f"thread {thread.id!r} already exists")
     return get_thread(link, thread.id), False
 
 
@@ -95,35 +119,88 @@ def append(
 ) -> tuple[Row, ...]:
     """Append the entries whose ids are new; return the rows of all, in the order of the ids.
 
-    `moment` returns when that happens, given when the thread changed last.
+    `moment` returns the time of the new rows, given the thread's last change.
     """
     stored = get_thread(link, thread, locked=True)
     known = {row.id: row for row in _by_ids(link, stored.number, list(new))}
     entries = ((name, item.entry) for name, item in new.items() if name not in known)
     added = added_rows(thread, stored.thread.length, expected, entries, lambda: moment(stored.thread.updated))
-    check_entries(thread, added, _points_among(link, stored.number, withdrawn_by(added)))
+    check_entries(thread, added, _kinds(link, stored.number, referred_by(added)))
     if added:
-        words = write(link, stored.number, stored.thread.owner, {row: new[row.id] for row in added})
-        link.execute(
-            "UPDATE everlong.threads SET updated = %s, length = length + %s, messages = messages + %s,"
-            " points = points + %s, head = %s, words = words + %s WHERE number = %s",
-            (
-                added[0].time,
-                len(added),
-                sum(isinstance(row.entry, Message) for row in added),
-                sum(isinstance(row.entry, Point) for row in added),
-                _head(stored, added),
-                words,
-                stored.number,
-            ),
-        )
+        add_rows(link, stored, {row: new[row.id] for row in added})
     known |= {row.id: row for row in added}
     return tuple(known[name] for name in new)
 
 
+def add_rows(link: Link, stored: StoredThread, added: Mapping[Row, Prepared]) -> None:
+    """Write rows at the end of a thread, which the caller has locked, and bring its figures up to date."""
+    rows = list(added)
+    words = write(link, stored.number, stored.thread.owner, added)
+    link.execute(
+        "UPDATE everlong.threads SET updated = %s, length = length + %s, messages = messages + %s,"
+        " points = points + %s, head = %s, words = words + %s WHERE number = %s",
+        (
+            rows[0].time,
+            len(rows),
+            sum(isinstance(row.entry, Message) for row in rows),
+            sum(isinstance(row.entry, Point) for row in rows),
+            _head(stored, rows),
+            words,
+            stored.number,
+        ),
+    )
+    for row in rows:
+        match row.entry:
+            case Removal(orders):
+                _hide(link, stored, row.order, orders)
+            case Restoration(removal):
+                _show(link, stored, removal)
+            case _:
+                continue
+    if any(isinstance(row.entry, Removal | Restoration) for row in rows):
+        link.execute(_COUNT_SHOWN, {"thread": stored.number, "system": SYSTEM_TEXT})
+
+
+def _hide(link: Link, stored: StoredThread, removal: int, orders: Sequence[int]) -> None:
+    """Mark the rows that a removal names. No search finds them."""
+    places = (stored.number, list(orders))
+    link.execute("UPDATE everlong.rows SET removed = %s WHERE thread = %s AND place = ANY(%s)", (removal, *places))
+    link.execute("DELETE FROM everlong.terms WHERE thread = %s AND place = ANY(%s)", places)
+
+
+def _show(link: Link, stored: StoredThread, removal: int) -> None:
+    """Remove the marks of a removal, so that searches find its rows again."""
+    back = rows_of(
+        link,
+        link.execute(
+            f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND removed = %s", (stored.number, removal)
+        ),
+        as_read=False,
+    )
+    link.execute("UPDATE everlong.rows SET removed = NULL WHERE thread = %s AND removed = %s", (stored.number, removal))
+    for row in back:
+        if isinstance(row.entry, Message):
+            terms = found_by(row.entry)
+            link.execute(
+                "INSERT INTO everlong.terms VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING",
+                (stored.number, row.order, word_count(terms), keys_of_message(stored.thread.owner, terms)),
+            )
+
+
+#: How the body of system text begins.
+SYSTEM_TEXT = '{"role":"system"%'
+_COUNT_SHOWN: LiteralString = (
+    "UPDATE everlong.threads SET messages = (SELECT count(*) FROM everlong.rows WHERE thread = %(thread)s AND kind = 0"
+    " AND rows.removed IS NULL), words = (SELECT coalesce(sum(words), 0) FROM everlong.terms"
+    " WHERE thread = %(thread)s), head = coalesce((SELECT place FROM everlong.rows WHERE thread = %(thread)s"
+    " AND rows.removed IS NULL AND kind <> 6 AND NOT (kind = 0 AND body LIKE %(system)s) ORDER BY place LIMIT 1),"
+    " length) WHERE number = %(thread)s"
+)
+
+
 def branch(link: Link, thread: str, order: int, new: Thread, call: UUID) -> Thread:
-    """Create `new` with the first `order` rows of the thread and all that belongs to them."""
-    source = get_thread(link, thread, locked=True)  # otherwise it may be removed while it is copied
+    """Create `new` with the first `order` rows of the thread and everything that belongs to them."""
+    source = get_thread(link, thread, locked=True)  # otherwise it could be removed while it is copied
     check_branch(thread, source.thread.length, order)
     made, is_new = create(link, new, call)
     if not is_new:
@@ -136,16 +213,23 @@ def branch(link: Link, thread: str, order: int, new: Thread, call: UUID) -> Thre
 
 
 _COPIES: tuple[LiteralString, ...] = (
+    # Removed rows are copied as marks.
     "INSERT INTO everlong.rows (thread, place, id, time, kind, target, size, body) SELECT %(new)s, place, id, time,"
-    " kind, target, size, body FROM everlong.rows WHERE thread = %(old)s AND place < %(order)s",
+    " CASE WHEN removed IS NULL THEN kind ELSE 6 END, CASE WHEN removed IS NULL THEN target END,"
+    " CASE WHEN removed IS NULL THEN size ELSE 2 END, CASE WHEN removed IS NULL THEN body ELSE '{}' END"
+    " FROM everlong.rows WHERE thread = %(old)s AND place < %(order)s",
     "INSERT INTO everlong.refs SELECT %(new)s, ref, place FROM everlong.refs"
     " WHERE thread = %(old)s AND place < %(order)s",
-    "INSERT INTO everlong.text_uses (thread, text, place) SELECT %(new)s, text, place FROM everlong.text_uses"
-    " WHERE thread = %(old)s AND place < %(order)s",
+    "INSERT INTO everlong.text_uses (thread, text, place) SELECT %(new)s, text, place FROM everlong.text_uses AS used"
+    " WHERE thread = %(old)s AND place < %(order)s AND (NOT EXISTS (SELECT FROM everlong.rows WHERE"
+    " rows.thread = used.thread AND rows.place = used.place AND removed IS NOT NULL) OR EXISTS (SELECT FROM"
+    " everlong.rows WHERE rows.thread = used.thread AND rows.place < %(order)s AND removed IS NULL"
+    " AND position(encode(used.text, 'hex') IN body) > 0))",
     "INSERT INTO everlong.terms SELECT %(new)s, place, words, keys FROM everlong.terms"
     " WHERE thread = %(old)s AND place < %(order)s",
     "INSERT INTO everlong.pins (thread, id, place, content) SELECT %(new)s, id, place, content FROM everlong.pins"
-    " WHERE thread = %(old)s AND (place IS NULL OR place < %(order)s) ORDER BY number",
+    " WHERE thread = %(old)s AND (place IS NULL OR place < %(order)s) AND NOT EXISTS (SELECT FROM everlong.rows"
+    " WHERE rows.thread = pins.thread AND rows.place = pins.place AND removed IS NOT NULL) ORDER BY number",
 )
 _COUNT: LiteralString = (
     "UPDATE everlong.threads SET length = %(order)s, head = %(head)s, messages = counted.messages,"
@@ -156,7 +240,7 @@ _COUNT: LiteralString = (
 
 
 def open_at(link: Link, thread: str, before: int | None) -> Opened:
-    """Return what the view is made of. Rows added after the thread's length was read are ignored."""
+    """Return the parts of a view. Rows that are added while it reads are ignored."""
     stored = get_thread(link, thread)
     length = min(at_most(before), stored.thread.length)
     point = standing_point(link, stored.number, length)
@@ -164,7 +248,7 @@ def open_at(link: Link, thread: str, before: int | None) -> Opened:
     boundary = point.entry.boundary if point and isinstance(point.entry, Point) else 0
     return Opened(
         stored.thread,
-        tuple(_between(link, stored.number, 0, head)),
+        system_rows(_between(link, stored.number, 0, head)),
         point,
         tuple(_between(link, stored.number, max(head, boundary), length)),
         pins_before(pins_of(link, stored.number), before),
@@ -172,10 +256,11 @@ def open_at(link: Link, thread: str, before: int | None) -> Opened:
 
 
 def points_of(link: Link, thread: str) -> list[tuple[Row, bool]]:
-    """Return every point, oldest first, and whether it still stands."""
+    """Return every point, oldest first, and whether it is still in force."""
     number = get_thread(link, thread).number
     columns = link.execute(
-        f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND kind <> 0 AND kind = ANY(%s) ORDER BY place",
+        f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND kind <> 0 AND kind = ANY(%s)"
+        " AND removed IS NULL ORDER BY place",
         (number, [EntryKind.POINT, EntryKind.WITHDRAWAL]),
     )
     rows = rows_of(link, columns)
@@ -186,12 +271,16 @@ def points_of(link: Link, thread: str) -> list[tuple[Row, bool]]:
 
 def pins_of(link: Link, number: int) -> tuple[Pin, ...]:
     """Return the pins of a thread in the order they were made."""
-    rows = link.execute("SELECT id, place, content FROM everlong.pins WHERE thread = %s ORDER BY number", (number,))
+    rows = link.execute(
+        "SELECT id, place, content FROM everlong.pins WHERE thread = %s AND NOT EXISTS (SELECT FROM everlong.rows"
+        " WHERE rows.thread = pins.thread AND rows.place = pins.place AND removed IS NOT NULL) ORDER BY number",
+        (number,),
+    )
     return tuple(Pin(text_of_bytes(name), place, text_of_bytes(text)) for name, place, text in rows)
 
 
 def pin(link: Link, thread: str, wanted: Pin) -> Pin:
-    """Pin a row or a text; return the existing pin for the same. Raises StoreError if there is no such message."""
+    """Pin a row or a text; return an existing pin of the same. Raises StoreError if there is no such message."""
     stored = get_thread(link, thread, locked=True)
     order = wanted.order
     if order is not None and not (0 <= order < stored.thread.length and _is_message(link, stored.number, order)):
@@ -211,10 +300,7 @@ def row_named(link: Link, thread: str, name: str) -> Row | None:
 
 
 def _is_message(link: Link, number: int, place: int) -> bool:
-    rows = link.execute(
-        "SELECT FROM everlong.rows WHERE thread = %s AND place = %s AND kind = %s", (number, place, EntryKind.MESSAGE)
-    )
-    return rows.fetchone() is not None
+    return _kinds(link, number, [place]).get(place) is EntryKind.MESSAGE
 
 
 def _by_ids(link: Link, number: int, names: Sequence[str]) -> list[Row]:
@@ -225,15 +311,16 @@ def _by_ids(link: Link, number: int, names: Sequence[str]) -> list[Row]:
     return rows_of(link, columns)
 
 
-def _points_among(link: Link, number: int, orders: Sequence[int]) -> list[int]:
-    """The orders of these rows that are points."""
-    if not orders:
-        return []
+def _kinds(link: Link, number: int, places: Sequence[int]) -> dict[int, EntryKind]:
+    """Return the kinds of the rows at these places; removed rows count as GONE."""
+    if not places:
+        return {}
     rows = link.execute(
-        "SELECT place FROM everlong.rows WHERE thread = %s AND place = ANY(%s::bigint[]) AND kind = %s",
-        (number, list(orders), EntryKind.POINT),
+        "SELECT place, CASE WHEN removed IS NULL THEN kind ELSE %s END FROM everlong.rows"
+        " WHERE thread = %s AND place = ANY(%s::bigint[])",
+        (int(EntryKind.GONE), number, list(places)),
     )
-    return [place for (place,) in rows]
+    return {place: EntryKind(kind) for place, kind in rows}
 
 
 def _between(link: Link, number: int, start: int, stop: int) -> list[Row]:

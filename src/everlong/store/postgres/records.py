@@ -1,17 +1,36 @@
-"""What is stored beside the log: the events of a thread, token counts and facts."""
+"""What is stored next to the log: the events of a thread, token counts and facts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from typing import LiteralString
 
 from everlong.core import OUTCOMES, STARTS, Event, EventKind, JsonText, bytes_of
 from everlong.errors import StoreError
-from everlong.store.bodies import decode_event, encode_event, text_of_bytes
+from everlong.store.bodies import EntryKind, decode_event, encode_event, text_of_bytes
 from everlong.store.postgres.connections import Link
 from everlong.store.postgres.log import get_thread
 from everlong.store.postgres.schema import name_key
-from everlong.store.rules import new_events
+from everlong.store.rules import MOST, new_events
 
-__all__ = ["counts", "drop_facts", "events_after", "fact", "facts", "keep_counts", "keep_fact", "record", "unfinished"]
+__all__ = [
+    "Change",
+    "change_fact",
+    "counts",
+    "drop_fact",
+    "drop_facts",
+    "events_after",
+    "events_of",
+    "fact",
+    "facts",
+    "keep_counts",
+    "keep_fact",
+    "keep_facts",
+    "keep_vectors",
+    "record",
+    "unfinished",
+    "vectors",
+]
 
 
 def record(link: Link, thread: str, events: Sequence[Event]) -> None:
@@ -43,7 +62,7 @@ def record(link: Link, thread: str, events: Sequence[Event]) -> None:
 
 
 def events_after(link: Link, thread: str, after: str, kinds: Sequence[str]) -> list[Event]:
-    """Return the events after the one of that id (from the start if there is none), of these kinds or all."""
+    """Return the events after the one with that id (from the start if there is none), of these kinds or of all."""
     number = get_thread(link, thread).number
     wanted = [kind.value for kind in EventKind if not kinds or kind in kinds]
     rows = link.execute(
@@ -52,6 +71,12 @@ def events_after(link: Link, thread: str, after: str, kinds: Sequence[str]) -> l
         (number, wanted, number, name_key(after)),
     )
     return _events(link, thread, rows)
+
+
+def events_of(link: Link, number: int) -> list[Event]:
+    """Return all events of a thread."""
+    rows = link.execute("SELECT place, body FROM everlong.events WHERE thread = %s ORDER BY place", (number,))
+    return _events(link, f"number {number}", rows)
 
 
 def unfinished(link: Link, thread: str) -> list[Event]:
@@ -67,7 +92,7 @@ def unfinished(link: Link, thread: str) -> list[Event]:
 
 
 def _events(link: Link, thread: str, rows: Iterable[tuple[int, str]]) -> list[Event]:
-    """The events in these bodies; one that cannot be read costs itself alone."""
+    """The events in these bodies; an unreadable one is skipped with a warning."""
     events: list[Event] = []
     for place, body in rows:
         try:
@@ -78,7 +103,7 @@ def _events(link: Link, thread: str, rows: Iterable[tuple[int, str]]) -> list[Ev
 
 
 def _recorded(link: Link, number: int, events: Sequence[Event]) -> tuple[set[str], dict[str, EventKind]]:
-    """The starts that these events end and that have ended already; and the kinds of recorded events, by id."""
+    """Return which starts that these events end have ended already, and the kinds of recorded events by id."""
     parents = [event.parent for event in events if event.kind in STARTS]
     ended = link.execute(
         "SELECT parent FROM everlong.events WHERE thread = %s AND parent IS NOT NULL AND sha256(parent) = ANY(%s)",
@@ -111,6 +136,28 @@ def keep_counts(link: Link, vocabulary: str, tokens: Mapping[str, int]) -> None:
     )
 
 
+def vectors(link: Link, number: int, model: str, start: int, stop: int) -> dict[int, bytes]:
+    """Return the vectors of messages by their place."""
+    rows = link.execute(
+        "SELECT place, vector FROM everlong.vectors WHERE thread = %s AND model = %s AND place >= %s AND place < %s",
+        (number, bytes_of(model), start, min(stop, MOST)),
+    )
+    return {place: bytes(vector) for place, vector in rows}
+
+
+def keep_vectors(link: Link, number: int, model: str, known: Mapping[int, bytes]) -> None:
+    """Keep vectors of existing messages. The thread is locked, so that nothing of it is erased meanwhile."""
+    link.execute("SELECT FROM everlong.threads WHERE number = %s FOR UPDATE", (number,))
+    kept = sorted((place, vector) for place, vector in known.items() if 0 <= place < MOST)
+    link.execute(
+        "INSERT INTO everlong.vectors (thread, place, model, vector)"
+        " SELECT rows.thread, rows.place, %s, new.vector FROM unnest(%s::integer[], %s::bytea[]) AS new (place, vector)"
+        " JOIN everlong.rows ON rows.thread = %s AND rows.place = new.place AND rows.kind = %s AND rows.removed IS NULL"
+        " ON CONFLICT (thread, model, place) DO UPDATE SET vector = excluded.vector",
+        (bytes_of(model), [place for place, _ in kept], [vector for _, vector in kept], number, int(EntryKind.MESSAGE)),
+    )
+
+
 def fact(link: Link, kind: str, key: str) -> JsonText | None:
     """Return the fact of that kind and key, or None."""
     row = link.execute(
@@ -120,7 +167,7 @@ def fact(link: Link, kind: str, key: str) -> JsonText | None:
 
 
 def keep_fact(link: Link, kind: str, key: str, value: JsonText, now: datetime) -> None:
-    """Keep a fact; it replaces an older one."""
+    """Keep a fact, replacing an older one."""
     link.execute(
         "INSERT INTO everlong.facts (kind, key, value, kept) VALUES (%s, %s, %s, %s)"
         " ON CONFLICT (sha256(kind), sha256(key)) DO UPDATE SET value = excluded.value, kept = excluded.kept",
@@ -128,8 +175,74 @@ def keep_fact(link: Link, kind: str, key: str, value: JsonText, now: datetime) -
     )
 
 
+def keep_facts(link: Link, kind: str, values: Mapping[str, JsonText], now: datetime) -> None:
+    """Keep several facts of a kind. All writers use one order, so that two of them cannot deadlock."""
+    rows = sorted((bytes_of(key), bytes_of(value)) for key, value in values.items())
+    link.execute(
+        "INSERT INTO everlong.facts (kind, key, value, kept)"
+        " SELECT %s, key, value, %s FROM unnest(%s::bytea[], %s::bytea[]) AS new (key, value)"
+        " ON CONFLICT (sha256(kind), sha256(key)) DO UPDATE SET value = excluded.value, kept = excluded.kept",
+        (bytes_of(kind), now, [key for key, _ in rows], [value for _, value in rows]),
+    )
+
+
+@dataclass(slots=True)
+class Change:
+    """A change of a fact that takes effect once, even if it is repeated after a commit whose confirmation was lost."""
+
+    change: Callable[[JsonText | None], JsonText | None]
+    #: The transaction of the last attempt, and the value if it was committed.
+    attempt: str = ""
+    result: JsonText | None = None
+
+    def is_made(self, link: Link) -> bool:
+        """Return whether the last attempt was committed. The caller holds the lock that the attempt needed."""
+        if not self.attempt:
+            return False
+        (state,) = link.execute("SELECT pg_xact_status(%s::xid8)", (self.attempt,)).fetchone() or (None,)
+        return bool(state == "committed")
+
+
+def change_fact(link: Link, kind: str, key: str, change: Change, now: datetime) -> JsonText | None:
+    """Read, change and store a fact; return the new value.
+
+    An existing fact is locked. A missing one is created by the first process; the others then read its value.
+    """
+    names = (name_key(kind), name_key(key))
+    where: LiteralString = " WHERE sha256(kind) = %s AND sha256(key) = %s"
+    while True:
+        row = link.execute("SELECT value FROM everlong.facts" + where + " FOR UPDATE", names).fetchone()
+        if change.is_made(link):
+            return change.result
+        before = None if row is None else text_of_bytes(row[0])
+        after = change.change(before)
+        if after == before:
+            return after
+        (attempt,) = link.execute("SELECT pg_current_xact_id()::text").fetchone() or ("",)
+        if after is None:
+            link.execute("DELETE FROM everlong.facts" + where, names)
+        elif row is not None:
+            link.execute("UPDATE everlong.facts SET value = %s, kept = %s" + where, (bytes_of(after), now, *names))
+        elif not _insert_fact(link, kind, key, after, now):
+            continue
+        change.attempt, change.result = attempt, after
+        return after
+
+
+def _insert_fact(link: Link, kind: str, key: str, value: JsonText, now: datetime) -> bool:
+    """Create a fact, waiting for another process that creates it; return False if that process succeeded."""
+    query = "INSERT INTO everlong.facts (kind, key, value, kept) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING"
+    return link.execute(query, (bytes_of(kind), bytes_of(key), bytes_of(value), now)).rowcount == 1
+
+
+def drop_fact(link: Link, kind: str, key: str) -> None:
+    """Drop one fact; one that does not exist is not an error."""
+    query = "DELETE FROM everlong.facts WHERE sha256(kind) = %s AND sha256(key) = %s"
+    link.execute(query, (name_key(kind), name_key(key)))
+
+
 def drop_facts(link: Link, kind: str, before: datetime) -> int:
-    """Drop the facts of a kind that were last kept before that time; return how many."""
+    """Drop the facts of a kind that were last stored before that time; return how many."""
     query = "DELETE FROM everlong.facts WHERE sha256(kind) = %s AND kept < %s"
     return link.execute(query, (name_key(kind), before)).rowcount
 

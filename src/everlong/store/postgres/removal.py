@@ -1,6 +1,6 @@
-"""Remove a thread: the only module of this engine that takes away what was appended, for retention and privacy.
+"""Remove a thread, for retention and privacy. Nothing else in this store deletes whole threads.
 
-All threads share large texts: a text goes with the last thread that uses it.
+All threads share large texts: a text is deleted with the last thread that uses it.
 """
 
 from typing import LiteralString
@@ -10,21 +10,23 @@ from everlong.store.postgres.rows import TEXTS_LOCK
 
 __all__ = ["remove_thread"]
 
-#: Everything that has a thread's number.
+#: The statements for everything that has a thread's number.
 _PARTS: tuple[LiteralString, ...] = (
     "DELETE FROM everlong.rows WHERE thread = %s",
     "DELETE FROM everlong.refs WHERE thread = %s",
     "DELETE FROM everlong.terms WHERE thread = %s",
     "DELETE FROM everlong.pins WHERE thread = %s",
     "DELETE FROM everlong.events WHERE thread = %s",
+    "DELETE FROM everlong.vectors WHERE thread = %s",
     "DELETE FROM everlong.threads WHERE number = %s",
 )
 
 
 def remove_thread(link: Link, number: int) -> None:
-    """Remove the thread of that number, which no other thread ever gets, and the texts that only it uses.
+    """Remove the thread with that number, which is never used again, and the texts that only it uses.
 
-    A thread that is gone is no error: an earlier attempt whose answer was lost removed it, or another process did.
+    It is not an error if the thread is gone: another process, or an earlier attempt whose confirmation was lost,
+    removed it.
     """
     if link.execute("SELECT FROM everlong.threads WHERE number = %s FOR UPDATE", (number,)).fetchone() is None:
         return

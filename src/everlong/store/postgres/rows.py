@@ -1,8 +1,8 @@
 """Rows of a log, read and written in the caller's transaction, with their large texts and search keys.
 
-A search key is a 64-bit hash of the owner, the term and a level, so that one index serves every owner and none sees
-another's. A message has a term's first key if it holds it at all, the second if it holds much of it, the third if very
-much. So the index alone says how much.
+A search key is a 64-bit hash of the owner, the term and a level, so that one index serves all owners and none sees
+another's. A message has the first key of every term it contains, the second if it contains much of the term, the third
+if it contains very much. So the index alone says how much.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,16 +30,17 @@ __all__ = [
     "prepare",
     "rows_of",
     "standing_point",
+    "stored_rows",
     "word_count",
     "write",
 ]
 
-#: How much of a term a message must hold for each level, and how much it is then taken to hold.
+#: For each level, the least amount of a term in a message, and the amount that is assumed then.
 LEVELS: tuple[tuple[float, float], ...] = ((0.0, 1.0), (2.0, 2.5), (5.0, 7.0))
 
 
 def key_of(owner: str, term: str, level: int) -> int:
-    """The key of a term at a level, among one owner's."""
+    """The key of an owner's term at a level."""
     personal = blake2b(bytes_of(owner), digest_size=16).digest()
     return _key(personal, term, level)
 
@@ -56,7 +57,7 @@ def keys_of_message(owner: str, terms: Mapping[str, float]) -> list[int]:
 
 
 def word_count(terms: Mapping[str, float]) -> int:
-    """How long a message counts as."""
+    """The length of a message for ranking."""
     return round(sum(terms.values()))
 
 
@@ -65,11 +66,11 @@ def _key(personal: bytes, term: str, level: int) -> int:
     return int.from_bytes(digest, "little", signed=True)
 
 
-ROW_COLUMNS: LiteralString = "thread, place, id, time, kind, target, body"
+ROW_COLUMNS: LiteralString = "thread, place, id, time, kind, target, removed, body"
 Columns = Sequence[Any]
 
-#: Shared by all who add large texts, exclusive for one who removes some: otherwise a text that is added again would go
-#: with the last thread that had it.
+#: Shared by all writers of large texts, exclusive for a removal: otherwise a text could be deleted with its last thread
+#: while another process adds it again.
 TEXTS_LOCK = 0x65766573
 
 GONE = "the thread was removed while it was read"
@@ -77,10 +78,13 @@ PAGE_ROWS = 200
 PAGE_CHARACTERS = 4_000_000  # a page ends before it exceeds this, or after its first row
 
 
-def rows_of(link: Link, found: Iterable[Columns]) -> list[Row]:
-    """Read the rows in `ROW_COLUMNS`, their large texts put back. Raises NoThread if they were removed."""
-    columns = list(found)
-    names = {name for *_, body in columns for name in large_texts_in(body)}
+def rows_of(link: Link, found: Iterable[Columns], *, as_read: bool = True) -> list[Row]:
+    """Read the rows in `ROW_COLUMNS`, their large texts put back. Raises NoThread if they were removed.
+
+    Without `as_read`, removed rows are returned as they were appended.
+    """
+    columns = [(*rest, removed if as_read else None, body) for *rest, removed, body in found]
+    names = {name for *_, removed, body in columns if removed is None for name in large_texts_in(body)}
     large: dict[str, str] = {}
     if names:
         texts = link.execute(
@@ -93,8 +97,9 @@ def rows_of(link: Link, found: Iterable[Columns]) -> list[Row]:
 
 
 def _row(link: Link, fields: Columns, large: Mapping[str, str]) -> Row:
-    thread, place, name, time, kind, target, body = fields
-    stored = StoredRow(order=place, id=_text(name), time=time, kind=kind, body=body, target=target)
+    thread, place, name, time, kind, target, removal, body = fields
+    removed = removal is not None or kind == EntryKind.GONE
+    stored = StoredRow(order=place, id=_text(name), time=time, kind=kind, body=body, target=target, removed=removed)
     return link.damage.row(lambda: _name_of(link, thread), stored, large)
 
 
@@ -107,13 +112,13 @@ def _text(column: bytes) -> str | None:
 
 
 def _name_of(link: Link, thread: int) -> str:
-    """The name of a thread; its number where that cannot be read."""
+    """The name of a thread; its number if the name cannot be read."""
     found = link.execute("SELECT id FROM everlong.threads WHERE number = %s", (thread,)).fetchone()
     return (found and _text(found[0])) or f"number {thread}"
 
 
 def _check_in_use(link: Link, missing: set[str]) -> None:
-    """Raise NoThread if nobody uses these texts: they went with the last thread that did."""
+    """Raise NoThread if these texts are not in use: they were deleted with the last thread that used them."""
     if missing:
         query = "SELECT FROM everlong.text_uses WHERE text = ANY(%s)"
         if link.execute(query, ([bytes.fromhex(name) for name in missing],)).fetchone() is None:
@@ -121,7 +126,7 @@ def _check_in_use(link: Link, missing: set[str]) -> None:
 
 
 def page(link: Link, thread: int, start: int, stop: int) -> list[Row]:
-    """Read the first rows from `start` on, as many as make a page.
+    """Read one page of rows from `start` on.
 
     Raises NoThread if there are none: the caller knows that they existed, so the thread was removed meanwhile.
     """
@@ -137,10 +142,17 @@ def page(link: Link, thread: int, start: int, stop: int) -> list[Row]:
     return rows
 
 
+def stored_rows(link: Link, thread: int) -> list[Row]:
+    """All rows of a thread as they were appended, including removed ones."""
+    query: LiteralString = f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s ORDER BY place"
+    return rows_of(link, link.execute(query, (thread,)), as_read=False)
+
+
 def standing_point(link: Link, thread: int, before: int, *, newest: bool = True) -> Row | None:
-    """The newest point among the first `before` rows that none of them withdrew and that can be read."""
+    """The newest readable point in force among the first `before` rows."""
     found = link.execute(
         f"SELECT {ROW_COLUMNS} FROM everlong.rows AS points WHERE thread = %s AND kind = %s AND place < %s"
+        " AND removed IS NULL"
         " AND NOT EXISTS (SELECT FROM everlong.rows AS gone WHERE gone.thread = points.thread AND gone.kind = %s"
         " AND gone.target = points.place AND gone.place < %s) ORDER BY place DESC LIMIT %s",
         (thread, EntryKind.POINT, before, EntryKind.WITHDRAWAL, before, 1 if newest else None),
@@ -153,7 +165,7 @@ def standing_point(link: Link, thread: int, before: int, *, newest: bool = True)
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """All that an entry adds to the tables, worked out before anything is locked."""
+    """Everything that an entry adds to the tables, computed before anything is locked."""
 
     entry: Entry
     body: Body
@@ -162,13 +174,16 @@ class Prepared:
 
 
 def prepare(entry: Entry) -> Prepared:
-    """The entry, ready to be written."""
+    """Return the entry, ready to be written."""
     terms = found_by(entry) if isinstance(entry, Message) else None
     return Prepared(entry, body_of(entry), tuple(map(bytes_of, refs_of(entry))), terms)
 
 
 def write(link: Link, thread: int, owner: str, rows: Mapping[Row, Prepared]) -> int:
-    """Write new rows and all they are found by; how many words they have. The caller holds the thread."""
+    """Write new rows with their texts, references and search terms; return their word count.
+
+    The caller holds the thread.
+    """
     texts = {bytes.fromhex(name): bytes_of(text) for item in rows.values() for name, text in item.body.large.items()}
     refs = [(ref, row.order) for row, item in rows.items() for ref in item.refs]
     terms = [
@@ -184,7 +199,7 @@ def write(link: Link, thread: int, owner: str, rows: Mapping[Row, Prepared]) -> 
         )
         if texts:
             cursor.execute("SELECT pg_advisory_xact_lock_shared(%s)", (TEXTS_LOCK,))
-            cursor.executemany(  # in one order everywhere: two that write the same texts wait, and do not block
+            cursor.executemany(  # always in the same order, so that two writers cannot deadlock
                 "INSERT INTO everlong.texts VALUES (%s, %s) ON CONFLICT DO NOTHING", sorted(texts.items())
             )
             cursor.executemany(

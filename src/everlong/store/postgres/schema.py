@@ -1,8 +1,8 @@
 """The tables, the migrations from older versions, and threads as columns.
 
-Everything is in the schema `everlong`. Names and texts that people choose are `bytea`: Postgres' `text` allows no NUL
-and no lone surrogate, people's texts may have them. Bodies are JSON in ASCII; `texts` has each large text once, by
-content. Names of any length are looked up by their sha256.
+Everything is in the schema `everlong`. Names and texts that people choose are `bytea`, because Postgres' `text` allows
+no NUL and no lone surrogate, and people's texts may have them. Bodies are JSON in ASCII; `texts` has each large text
+once, by content. Names of any length are looked up by their sha256.
 """
 
 from collections.abc import Sequence
@@ -108,8 +108,8 @@ CREATE TABLE everlong.facts (kind bytea NOT NULL, key bytea NOT NULL, value byte
 CREATE UNIQUE INDEX facts_by_key ON everlong.facts (sha256(kind), sha256(key));
 """
 
-# Facts that are there count as kept now. `text_uses` says which threads hold a large text and where first, so that the
-# last of them takes it along; what stands in a body for such a text cannot stand in any text.
+# Existing facts count as stored now. `text_uses` says which threads use a large text, and where first, so that the text
+# is deleted with the last of them. The mark for such a text in a body cannot occur inside any text.
 _RETENTION: LiteralString = r"""
 ALTER TABLE everlong.facts ADD COLUMN kept timestamptz NOT NULL DEFAULT now();
 CREATE INDEX facts_by_time ON everlong.facts (sha256(kind), kept);
@@ -126,49 +126,87 @@ INSERT INTO everlong.text_uses (thread, text, place)
 CREATE INDEX text_uses_by_text ON everlong.text_uses (text);
 """
 
-#: What brings a database from each version to the next. Only ever grows.
-_MIGRATIONS: tuple[LiteralString, ...] = (_FIRST, _RETENTION)
-VERSION = len(_MIGRATIONS)
+# The removal in force that names a row.
+_REMOVALS: LiteralString = """
+ALTER TABLE everlong.rows ADD COLUMN removed integer;
+CREATE INDEX rows_removed ON everlong.rows (thread, removed) WHERE removed IS NOT NULL;
+"""
 
-_LOCK = 0x65766572  # a number that no other program uses: its holder may change the tables
+# Embeddings of messages, as float16; they are deleted with their rows.
+_VECTORS: LiteralString = """
+CREATE TABLE everlong.vectors (
+    thread bigint NOT NULL,
+    place integer NOT NULL,
+    model bytea NOT NULL,
+    vector bytea NOT NULL,
+    PRIMARY KEY (thread, model, place)
+);
+ALTER TABLE everlong.vectors ALTER COLUMN vector SET STORAGE EXTERNAL;  -- they do not get smaller
+"""
+
+# The version of the tables, next to the oldest version that can use them: programs of both run at the same time.
+_SIDE_BY_SIDE: LiteralString = "ALTER TABLE everlong.version ADD COLUMN made integer NOT NULL DEFAULT 0;"
+
+#: The migrations from each version to the next. They are only ever added, and they only add: programs of the previous
+#: version keep reading and writing meanwhile, so a column that they do not know needs a default.
+_MIGRATIONS: tuple[LiteralString, ...] = (_FIRST, _RETENTION, _REMOVALS, _VECTORS, _SIDE_BY_SIDE)
+VERSION = len(_MIGRATIONS)
+#: The oldest version whose programs can use these tables. Only a migration that does more than add may raise it.
+_OLDEST = 4
+
+_LOCK = 0x65766572  # a number that no other program uses; the process that holds it may change the tables
 
 
 def migrate(connection: Connection[Any]) -> None:
-    """Migrate the database to this version, one process at a time, all or nothing. Raises if it is newer."""
-    if _version(connection) == VERSION:
+    """Migrate the database to this version, one process at a time, all or nothing.
+
+    A newer database is used as it is, if its migrations only added things. Raises StoreError if this program cannot use
+    it.
+    """
+    if _is_usable(*_versions(connection)):
         return
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-        version = _version(connection)
-        if version > VERSION:
-            raise StoreError(
-                f"the database was made by a newer Everlong (its tables are version {version},"
-                f" this one knows {VERSION}): upgrade to open it"
-            )
-        if version == VERSION:
+        made, oldest = _versions(connection)
+        if _is_usable(made, oldest):
             return
         connection.execute("CREATE SCHEMA IF NOT EXISTS everlong")
         connection.execute("CREATE TABLE IF NOT EXISTS everlong.version (number integer NOT NULL)")
-        for migration in _MIGRATIONS[version:]:
+        for migration in _MIGRATIONS[made:]:
             connection.execute(migration)
         connection.execute("DELETE FROM everlong.version")
-        connection.execute("INSERT INTO everlong.version VALUES (%s)", (VERSION,))
+        connection.execute("INSERT INTO everlong.version (number, made) VALUES (%s, %s)", (_OLDEST, VERSION))
 
 
-def _version(connection: Connection[Any]) -> int:
-    # Looked up in the table of tables: `to_regclass` may answer from before another process made it.
+def _is_usable(made: int, oldest: int) -> bool:
+    """Whether the tables exist in this version or a newer one. Raises StoreError if this program cannot use them."""
+    if oldest > VERSION:
+        raise StoreError(
+            f"the database was made by a newer Everlong (its tables need version {oldest},"
+            f" this one knows {VERSION}): upgrade to open it"
+        )
+    return made >= VERSION
+
+
+def _versions(connection: Connection[Any]) -> tuple[int, int]:
+    """The version of the tables, and the oldest version whose programs can use them; zeros if there are no tables."""
+    # Not by `to_regclass`, which may not see yet that another process has just created the table.
     table = connection.execute("SELECT FROM pg_tables WHERE schemaname = 'everlong' AND tablename = 'version'")
     if table.fetchone() is None:
-        return 0
-    row = connection.execute("SELECT number FROM everlong.version").fetchone()
-    return int(row[0]) if row else 0
+        return 0, 0
+    row = connection.execute("SELECT to_jsonb(version) FROM everlong.version").fetchone()
+    if row is None:
+        return 0, 0
+    oldest = int(row[0]["number"])
+    return int(row[0].get("made", 0)) or oldest, oldest
 
 
-#: The last of them are the points that no withdrawal took back.
+#: The last column counts the points in force, which no withdrawal or removal names.
 THREAD_COLUMNS: LiteralString = (
     "id, owner, title, created, updated, archived, length, messages, points, parent, shared, settings, metadata,"
     " (SELECT count(*) FROM everlong.rows AS made WHERE made.thread = threads.number AND made.kind <> 0"
-    " AND made.kind = 1 AND NOT EXISTS (SELECT FROM everlong.rows AS gone WHERE gone.thread = made.thread"
+    " AND made.kind = 1 AND made.removed IS NULL"
+    " AND NOT EXISTS (SELECT FROM everlong.rows AS gone WHERE gone.thread = made.thread"
     " AND gone.kind <> 0 AND gone.kind = 2 AND gone.target = made.place))"
 )
 
@@ -183,7 +221,7 @@ def thread_of(columns: Sequence[Any], damage: Damage) -> Thread | None:
     try:
         thread = _thread(columns)
     except UnicodeDecodeError:
-        damage.warn(f"thread {columns[0].hex()} cannot be read; it is left as it is in the store")
+        damage.warn(f"thread {columns[0].hex()} cannot be read; the stored data is unchanged")
         return None
     return replace(
         thread,

@@ -1,8 +1,8 @@
 """Search: BM25 over the keys of one owner or one thread, by the index alone.
 
-Rare terms name the candidates; a term that very many messages contain only helps to order the best of these. So the
-work of a query is bounded, however many messages there are. Every query is planned for its own terms
-(`prepare=False`): a plan made for any terms reads the whole table.
+Rare terms find the candidates; a term that very many messages contain only helps to rank the best of them. So the work
+of a query is bounded, however many messages there are. Every query is planned for its own terms (`prepare=False`): a
+generic plan would read the whole table.
 """
 
 from collections import defaultdict
@@ -21,8 +21,8 @@ from everlong.store.terms import LENGTH_SHARE, SATURATION, rarity
 
 __all__ = ["Scope", "scope_of_owner", "scope_of_thread", "search"]
 
-COUNTED = 1_000  # messages with a term that are counted; the rest is estimated
-LOOKED_AT = 5_000  # places of terms that one query reads, rarest terms first, to find its candidates
+COUNTED = 1_000  # messages with a term that are counted; beyond that, the number is estimated
+LOOKED_AT = 5_000  # occurrences of terms that one query reads to find its candidates, rarest terms first
 SHORT_LIST = 300  # candidates in which the other terms are looked up
 
 Place = tuple[int, int]
@@ -76,7 +76,7 @@ def scope_of_thread(link: Link, thread: int) -> Scope:
 def search(
     link: Link, scope: Scope, terms: Mapping[str, float], *, limit: int, around: int, most: int = LOOKED_AT
 ) -> list[Hit]:
-    """The messages that hold the terms, best first, with their neighbours."""
+    """Return the messages that contain the terms, best first, with their neighbours."""
     if not terms or limit <= 0 or not scope.messages:
         return []
     query_terms = _counted(link, scope, [_query_term(scope, term, weight) for term, weight in terms.items()])
@@ -98,10 +98,10 @@ def _query_term(scope: Scope, term: str, weight: float) -> _QueryTerm:
 
 
 def _counted(link: Link, scope: Scope, query_terms: Sequence[_QueryTerm]) -> list[_QueryTerm]:
-    """The terms that any message contains, rarest first, with the number of their messages.
+    """Return the terms that any message contains, rarest first, with the number of their messages.
 
-    A term is counted up to COUNTED, in the order of the table. How far into the table that went tells how many there
-    are in all.
+    A term is counted up to COUNTED, in the order of the table. The share of the table that this took gives an estimate
+    of the total.
     """
     numbers = [number for number, term in enumerate(query_terms) for _ in term.keys[0]]
     rows = link.execute(
@@ -122,7 +122,7 @@ def _counted(link: Link, scope: Scope, query_terms: Sequence[_QueryTerm]) -> lis
     ]
 
 
-#: Levels held -> how much of the term that is taken to be; then BM25, summed over the terms.
+#: From levels to the amount of each term, then BM25, summed over the terms.
 _SCORE: LiteralString = (
     "SELECT thread, place, sum(rarity * held * %(top)s / (held + %(floor)s + %(slope)s * words)) AS score FROM ("
     "SELECT thread, place, words, rarity, (%(held)s::float8[])[count(*)] AS held FROM found"
@@ -144,7 +144,7 @@ _FOUND_AMONG: LiteralString = (
 
 
 def _scored(link: Link, scope: Scope, query_terms: Sequence[_QueryTerm], *, limit: int) -> dict[Place, float]:
-    """The best messages that hold one of the terms, with their scores."""
+    """The best messages that contain one of the terms, with their scores."""
     if not query_terms:
         return {}
     rows = link.execute(
@@ -156,7 +156,7 @@ def _scored(link: Link, scope: Scope, query_terms: Sequence[_QueryTerm], *, limi
 def _scored_among(
     link: Link, scope: Scope, query_terms: Sequence[_QueryTerm], few: Sequence[Place]
 ) -> dict[Place, float]:
-    """The messages among a few that hold one of the terms, with their scores."""
+    """Those of a few messages that contain one of the terms, with their scores."""
     if not query_terms or not few:
         return {}
     places = {"threads": [thread for thread, _ in few], "places": [place for _, place in few], "limit": len(few)}
@@ -180,7 +180,7 @@ def _values(scope: Scope, query_terms: Sequence[_QueryTerm]) -> dict[str, Any]:
 
 
 def _holding(link: Link, scope: Scope, common: Sequence[_QueryTerm]) -> list[Place]:
-    """Messages that hold all of these common terms, and some that hold the rarest."""
+    """Messages that contain all of these common terms, and some that contain the rarest of them."""
     places: dict[Place, None] = {}
     for needed in (common, common[:1]):
         for owner in range(len(scope.owners)):
@@ -217,5 +217,5 @@ def _hits(link: Link, best: Sequence[tuple[Place, float]], around: int) -> list[
             tuple(near[number]),
         )
         for number, ((thread, place), score) in enumerate(best, start=1)
-        if thread in names and near[number]  # else it was removed meanwhile
+        if thread in names and near[number]  # otherwise it was removed meanwhile
     ]

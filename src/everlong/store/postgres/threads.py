@@ -1,21 +1,22 @@
 """The contract `Threads` on a Postgres database: each method is one piece of work that may be repeated.
 
-Many processes on many machines write to the same threads. An append locks the row of its thread, which gives the order.
-Work that is repeated after a lost connection finds by its ids what it has done before.
+Many processes on many machines write to the same threads. An append locks the row of its thread, which makes the order.
+Work that is repeated after a lost connection finds what it has done before by its ids.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from types import TracebackType
 from typing import Self
 from uuid import uuid4
 
-from everlong.core import Entry, Event, Hit, JsonText, Opened, Pin, Row, Thread, bytes_of
+from everlong.core import Entry, Event, Gone, Hit, JsonText, Opened, Pin, Row, Thread, bytes_of
 from everlong.store import rules
 from everlong.store.bodies import EntryKind, original_of
-from everlong.store.postgres import log, records, removal
+from everlong.store.postgres import erasure, log, records, removal
 from everlong.store.postgres.connections import Connections, Link
+from everlong.store.postgres.notices import PostgresNotices
 from everlong.store.postgres.rows import ROW_COLUMNS, page, prepare, rows_of
 from everlong.store.postgres.schema import THREAD_COLUMNS, migrate, name_key, thread_of
 from everlong.store.postgres.search import scope_of_owner, scope_of_thread, search
@@ -29,7 +30,7 @@ class PostgresThreads:
     """A store in a Postgres database.
 
     A process opens at most `connections` connections. It waits `wait` seconds for a thread that another writer holds,
-    `patience` seconds for a server that restarts, then raises StoreBusy or StoreError.
+    and `patience` seconds for a server that restarts; then it raises StoreBusy or StoreError.
     """
 
     def __init__(
@@ -42,12 +43,17 @@ class PostgresThreads:
         patience: float = 60.0,
     ) -> None:
         self._clock = in_utc(clock)
+        self._url = url
         self._database = Connections(url, migrate, most=connections, wait=wait, patience=patience)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What could not be read since the store was opened, by its place; it is logged too."""
+        """What could not be read since the store was opened, by place. It is logged too."""
         return self._database.damage.warnings
+
+    def notices(self) -> PostgresNotices:
+        """Return a channel for notifying other processes on this database."""
+        return PostgresNotices(self._url)
 
     # Threads
 
@@ -61,13 +67,13 @@ class PostgresThreads:
         return self._database.run(lambda link: log.create(link, new, call)[0].thread)
 
     def thread(self, thread: str) -> Thread:
-        """Return what is known of a thread without its log."""
+        """Return a thread without its log."""
         return self._database.read(lambda link: log.get_thread(link, thread).thread)
 
     def threads(
         self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
     ) -> list[Thread]:
-        """List threads, the latest changed first."""
+        """List threads, most recently changed first."""
         values = {"owner": None if owner is None else name_key(owner), "archived": archived}
         rows = self._database.read(
             lambda link: link.execute(
@@ -90,7 +96,7 @@ class PostgresThreads:
         metadata: JsonText | None = None,
         at: datetime | None = None,
     ) -> Thread:
-        """Change title, archive flag, settings or metadata; what is None stays."""
+        """Change title, archive flag, settings or metadata; values that are None stay."""
         rules.check_objects(settings=settings, metadata=metadata)
         texts = [None if text is None else bytes_of(text) for text in (title, settings, metadata)]
 
@@ -122,7 +128,7 @@ class PostgresThreads:
         return self._database.run(lambda link: log.branch(link, thread, order, made, call))
 
     def remove(self, thread: str) -> None:
-        """Remove a thread with all that only it uses."""
+        """Remove a thread with everything that only it uses."""
         number = self._database.read(lambda link: log.get_thread(link, thread).number)
         self._database.run(lambda link: removal.remove_thread(link, number))
 
@@ -137,7 +143,10 @@ class PostgresThreads:
         expected: int | None = None,
         at: datetime | None = None,
     ) -> tuple[Row, ...]:
-        """Append entries, all or none, durable when it returns. Of an id that is known, its row is returned."""
+        """Append entries, all or none; they are durable when this returns.
+
+        For an id that exists, its row is returned.
+        """
         names = rules.row_names(thread, entries, ids)
         new = dict(zip(names, map(prepare, entries), strict=True))
         moment = partial(rules.moment_of, self._clock, at)
@@ -154,7 +163,8 @@ class PostgresThreads:
 
         def work(link: Link) -> list[Row]:
             columns = link.execute(
-                f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND kind = %s ORDER BY place DESC LIMIT %s",
+                f"SELECT {ROW_COLUMNS} FROM everlong.rows WHERE thread = %s AND kind = %s AND removed IS NULL"
+                " ORDER BY place DESC LIMIT %s",
                 (log.get_thread(link, thread).number, EntryKind.MESSAGE, rules.at_most(messages)),
             )
             return rows_of(link, columns)[::-1]
@@ -166,12 +176,16 @@ class PostgresThreads:
         return self._database.read(lambda link: log.row_named(link, thread, name))
 
     def open(self, thread: str, before: int | None = None) -> Opened:
-        """Return what the view is made of, now or when the thread had only `before` rows."""
+        """Return the parts of a view, as of now or as of the time when the thread had only `before` rows."""
         return self._database.read(lambda link: log.open_at(link, thread, before))
 
     def points(self, thread: str) -> list[tuple[Row, bool]]:
-        """Return every compaction point, oldest first, and whether it still stands."""
+        """Return every compaction point, oldest first, and whether it is still in force."""
         return self._database.read(lambda link: log.points_of(link, thread))
+
+    def erase(self, thread: str, orders: Sequence[int]) -> dict[str, tuple[int, ...]]:
+        """Erase messages and everything that mentions them, here and in the threads that share them."""
+        return self._database.run(lambda link: erasure.erase(link, thread, orders, self._clock()))
 
     # Pins
 
@@ -196,11 +210,11 @@ class PostgresThreads:
     # Events
 
     def record(self, thread: str, events: Sequence[Event]) -> None:
-        """Record events, in order; a second outcome of one start is refused."""
+        """Record events, in order. Raises StoreError for a second outcome of one start."""
         self._database.run(lambda link: records.record(link, thread, events))
 
     def events(self, thread: str, *, after: str = "", kinds: Sequence[str] = ()) -> list[Event]:
-        """The events in the order they were records."""
+        """Return the events in the order they were recorded."""
         return self._database.read(lambda link: records.events_after(link, thread, after, kinds))
 
     def unfinished(self, thread: str) -> list[Event]:
@@ -213,14 +227,21 @@ class PostgresThreads:
         """Return the bytes of the message or part that a reference names, or None."""
 
         def work(link: Link) -> list[Row]:
+            number = log.get_thread(link, thread).number
             columns = link.execute(
                 f"SELECT {ROW_COLUMNS} FROM everlong.refs JOIN everlong.rows USING (thread, place)"
                 " WHERE thread = %s AND ref = %s",
-                (log.get_thread(link, thread).number, bytes_of(ref)),
+                (number, bytes_of(ref)),
             )
-            return rows_of(link, columns)
+            found = rows_of(link, columns)
+            if not found or not isinstance(found[0].entry, Gone):
+                return found
+            # That row was removed, but a later row may have the same content.
+            later = "SELECT {} FROM everlong.rows WHERE thread = %s AND place > %s AND removed IS NULL ORDER BY place"
+            return rows_of(link, link.execute(later.format(ROW_COLUMNS), (number, found[0].order)))
 
-        return next((original_of(row.entry, ref) for row in self._database.read(work)), None)
+        contents = (original_of(row.entry, ref) for row in self._database.read(work))
+        return next((content for content in contents if content is not None), None)
 
     def search(
         self, query: str, *, thread: str | None = None, owner: str | None = None, limit: int = 10, around: int = 1
@@ -241,27 +262,51 @@ class PostgresThreads:
     # What was learned
 
     def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
-        """Return the token counts that are kept, by message reference."""
+        """Return the stored token counts, by message reference."""
         return self._database.read(lambda link: records.counts(link, vocabulary, refs))
 
     def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
         """Keep token counts."""
         self._database.run(lambda link: records.keep_counts(link, vocabulary, counts))
 
+    def vectors(self, thread: str, model: str, start: int = 0, stop: int | None = None) -> dict[int, bytes]:
+        """Return the stored vectors of messages, by their order."""
+        first, last = max(0, start), rules.at_most(stop)
+        return self._database.read(
+            lambda link: records.vectors(link, log.get_thread(link, thread).number, model, first, last)
+        )
+
+    def keep_vectors(self, thread: str, model: str, vectors: Mapping[int, bytes]) -> None:
+        """Keep vectors of messages."""
+        self._database.run(lambda link: records.keep_vectors(link, log.get_thread(link, thread).number, model, vectors))
+
     def fact(self, kind: str, key: str) -> JsonText | None:
         """Return the fact of that kind and key, or None."""
         return self._database.read(lambda link: records.fact(link, kind, key))
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
-        """Keep a fact; it replaces an older one."""
+        """Keep a fact, replacing an older one."""
         self._database.run(lambda link: records.keep_fact(link, kind, key, value, self._clock()))
+
+    def keep_facts(self, kind: str, values: Mapping[str, JsonText]) -> None:
+        """Keep several facts of a kind, all or none."""
+        self._database.run(lambda link: records.keep_facts(link, kind, values, self._clock()))
+
+    def change_fact(self, kind: str, key: str, change: Callable[[JsonText | None], JsonText | None]) -> JsonText | None:
+        """Read, change and store a fact as one step; return the new value."""
+        once = records.Change(change)
+        return self._database.run(lambda link: records.change_fact(link, kind, key, once, self._clock()))
 
     def facts(self, kind: str) -> dict[str, JsonText]:
         """Return all facts of a kind, by key."""
         return self._database.read(lambda link: records.facts(link, kind))
 
+    def drop_fact(self, kind: str, key: str) -> None:
+        """Drop one fact; one that does not exist is not an error."""
+        self._database.run(lambda link: records.drop_fact(link, kind, key))
+
     def drop_facts(self, kind: str, before: datetime) -> int:
-        """Drop the facts of a kind that were last kept before that time; return how many."""
+        """Drop the facts of a kind that were last stored before that time; return how many."""
         return self._database.run(lambda link: records.drop_facts(link, kind, as_utc(before)))
 
     def close(self) -> None:

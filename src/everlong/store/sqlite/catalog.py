@@ -1,4 +1,4 @@
-"""The table of threads and their owners: everything that is known of a thread without its log."""
+"""The table of threads and their owners: everything about a thread except its log."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -23,6 +23,7 @@ __all__ = [
 COLUMNS = """threads.number, threads.owner, threads.name, owners.name, title, created, updated, archived,
     length, messages, points, parent, shared, settings, metadata,
     (SELECT count(*) FROM log AS made WHERE made.thread = threads.number AND made.kind IN (1, 2) AND made.kind = 1
+        AND made.removed IS NULL
         AND NOT EXISTS (SELECT 1 FROM log AS gone WHERE gone.thread = made.thread AND gone.kind IN (1, 2)
             AND gone.kind = 2 AND gone.target = made.position))"""
 FROM = "FROM threads JOIN owners ON owners.number = threads.owner"
@@ -58,14 +59,17 @@ def get_thread(db: Link, name: str) -> StoredThread:
 
 
 def check_same(db: Link, stored: StoredThread) -> None:
-    """Raise NoThread if it was removed meanwhile. A later thread, even of the same name, may have got its number."""
+    """Raise NoThread if the thread was removed meanwhile.
+
+    A later thread, even one of the same name, may have its number.
+    """
     now = find_thread(db, stored.thread.id)
     if now is None or (now.number, now.thread.created) != (stored.number, stored.thread.created):
         raise NoThread(f"there is no thread {stored.thread.id!r}")
 
 
 def list_threads(db: Link, owner: str | None, archived: bool | None, limit: int, skip: int) -> list[Thread]:
-    """List threads, the latest changed first."""
+    """List threads, most recently changed first."""
     terms: list[str] = []
     values: list[Any] = []
     if owner is not None:
@@ -86,7 +90,7 @@ def list_threads(db: Link, owner: str | None, archived: bool | None, limit: int,
 def add_thread(db: Link, thread: Thread) -> StoredThread:
     """Add a thread. Raises ThreadExists."""
     if find_thread(db, thread.id) is not None:
-        raise ThreadExists(f"there is a thread {thread.id!r} already")
+        raise ThreadExists(f"thread {thread.id!r} already exists")
     fields = {
         "name": kept_text(thread.id),
         "owner": _made_owner(db, thread.owner),
@@ -130,7 +134,7 @@ def _made_owner(db: Link, owner: str) -> int:
 
 
 def name_of(db: Link, number: int) -> str:
-    """The name of a thread; its number where that cannot be read."""
+    """The name of a thread; its number if the name cannot be read."""
     found = db.execute("SELECT name FROM threads WHERE number = ?", (number,)).fetchone()
     name = None if found is None else readable(text_from, found[0])
     return f"number {number}" if name is None else name
@@ -140,7 +144,7 @@ def _stored_thread(db: Link, row: tuple[Any, ...]) -> StoredThread | None:
     """The thread in a row; None, and a warning, if it cannot be read."""
     stored = readable(_parse_thread, row)
     if stored is None:
-        db.damage.warn(f"thread number {row[0]} cannot be read; it is left as it is in the store")
+        db.damage.warn(f"thread number {row[0]} cannot be read; the stored data is unchanged")
         return None
     thread = stored.thread
     settings = db.damage.json_object(thread.settings, thread.id, "settings")
@@ -152,7 +156,7 @@ def _parse_thread(row: tuple[Any, ...]) -> StoredThread:
     number, owner, name, owner_name, title, created, updated, archived, length, messages, points, *rest = row
     parent, shared, settings, metadata, standing = rest
     if not all(isinstance(figure, int) for figure in (length, messages, points, shared)):
-        raise TypeError("a figure that is none")
+        raise TypeError("not a number")
     thread = Thread(
         id=text_from(name),
         owner=text_from(owner_name),

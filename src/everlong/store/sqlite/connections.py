@@ -1,8 +1,8 @@
 """Connections to one SQLite file: one for each thread of each process.
 
-Owns transactions and waiting for other writers: no other module of this engine begins or ends a transaction. Work is a
-function of the connection. It is called again if another writer was in the way. A file that nobody may write here, on a
-disk that is read-only or in a folder of somebody else, is opened for reading.
+This module owns transactions and the waiting for other writers: no other module of this engine begins or ends a
+transaction. Work is a function of the connection; it is called again if another writer was in the way. A file that
+cannot be written, because the disk is read-only or the folder belongs to somebody else, is opened for reading.
 """
 
 import logging
@@ -19,36 +19,36 @@ from typing import TypeVar
 from everlong.errors import InputError, StoreBusy, StoreError
 from everlong.store.damage import Damage
 from everlong.store.private import make_database
-from everlong.store.sqlite.schema import VERSION, migrate, version_of
+from everlong.store.sqlite.schema import VERSION, migrate, show_as_newest, version_of
 from everlong.store.sqlite_file import check_place, damaged, explained, is_busy, is_read_only
 
 __all__ = ["Connections", "Link"]
 
 Result = TypeVar("Result")
 
-AT_ONCE = 1.0  # seconds that SQLite itself waits; then the person is told that somebody else holds the file
-LONGEST_NAP = 0.05  # seconds between two attempts where SQLite itself does not wait
-LONGEST_QUEUE = 120.0  # seconds to wait while others write and finish, so that the file is not held but busy
+AT_ONCE = 1.0  # seconds that SQLite itself waits; then it is logged that somebody else holds the file
+LONGEST_NAP = 0.05  # seconds between two attempts in cases where SQLite itself does not wait
+LONGEST_QUEUE = 120.0  # seconds to wait if other writers finish meanwhile: the file is busy, not held
 MEMORY = 16_000  # kB of pages that a connection caches
-JOURNAL = 64_000_000  # bytes of the write-ahead log that stay on disk once it was written back
+JOURNAL = 64_000_000  # bytes of the write-ahead log that stay on disk after a checkpoint
 
 READING = "BEGIN"
 UNDECODABLE = "Could not decode to UTF-8"  # how Python's error begins; it has no code
 
 logger = logging.getLogger("everlong.store")
 _all: "weakref.WeakSet[Connections]" = weakref.WeakSet()
-#: Connections that came through a fork belong to the parent: not used, not closed, so not collected either.
+#: Connections inherited through a fork belong to the parent: they are not used or closed, and so must not be collected.
 _of_parents: list[object] = []
 
 
 class Link(sqlite3.Connection):
-    """A connection that knows where what cannot be read is told."""
+    """A connection that knows where to report unreadable data."""
 
     damage: Damage
 
 
 class Connections:
-    """The connections of one store. `wait` is how many seconds a caller may wait for a writer that does not end."""
+    """The connections of one store. `wait` is how many seconds a caller waits for a writer that does not finish."""
 
     def __init__(self, path: Path, wait: float) -> None:
         self._path = path
@@ -59,16 +59,31 @@ class Connections:
         _all.add(self)
 
     def check(self) -> None:
-        """Open the file now, so that a wrong file is reported at once."""
+        """Open the file now, so that a wrong file is reported at once, and finish the erasures of a killed process."""
+        with suppress(StoreError):
+            self.rewrite()
         self.read(lambda _db: None)
 
     def read(self, work: Callable[[Link], Result]) -> Result:
-        """Do the work on one state of the file, whatever others write meanwhile."""
+        """Run the work on one state of the file, whatever others write meanwhile."""
         return self._carry_out(READING, work)
 
     def write(self, work: Callable[[Link], Result]) -> Result:
-        """Do the work as the only writer; all of it is on disk when this returns, or none of it happened."""
+        """Run the work as the only writer. When this returns, everything is on disk; if it raises, nothing happened."""
         return self._carry_out("BEGIN IMMEDIATE", work)
+
+    def rewrite(self) -> None:
+        """If something was erased, rewrite the file without it and empty the write-ahead log."""
+        if self.read(_is_erasing):
+            self._patiently(self._rewrite_now)
+            self.write(lambda db: db.execute("DELETE FROM erasing"))
+
+    def _rewrite_now(self) -> None:
+        db = self._connection()
+        db.execute("VACUUM")
+        ((busy, _, _),) = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        if busy:  # somebody is reading, so old pages would stay in the log
+            raise _LogInUse
 
     def close(self) -> None:
         """Close every connection of this process."""
@@ -88,24 +103,27 @@ class Connections:
         self._open: dict[threading.Thread, Link] = {}
 
     def _carry_out(self, begin: str, work: Callable[[Link], Result]) -> Result:
+        return self._patiently(lambda: self._attempt(begin, work))
+
+    def _patiently(self, attempt: Callable[[], Result]) -> Result:
         waiting = _Waiting(self._path, self._wait)
         nap = 0.001
         while True:
             try:
-                return self._attempt(begin, work)
+                return attempt()
             except sqlite3.Error as error:
                 if self._reads_bytes_instead(error):
                     continue
                 if not is_busy(error):
                     raise explained(self._path, error) from error
                 waiting.go_on(self._open.get(threading.current_thread()), error)
-            except UnicodeDecodeError as error:  # of SQLite's own message, which quotes a damaged name
+            except UnicodeDecodeError as error:  # SQLite's own message quotes a damaged name
                 raise damaged(self._path) from error
             time.sleep(nap)
             nap = min(2 * nap, LONGEST_NAP)
 
     def _reads_bytes_instead(self, error: sqlite3.Error) -> bool:
-        """Whether a text was not UTF-8 and the connection now returns such texts as bytes, so that others are read."""
+        """If a text was not UTF-8, let the connection return such texts as bytes. Returns whether to try again."""
         db = self._open.get(threading.current_thread())
         if db is None or db.text_factory is not str or not str(error).startswith(UNDECODABLE):
             return False
@@ -117,7 +135,7 @@ class Connections:
         try:
             db.execute(begin)
             result = work(db)
-            if begin != READING:  # nothing to keep; and a commit may fail on a page that only the index needs
+            if begin != READING:  # a read has nothing to commit, and a commit may fail on a damaged page
                 db.execute("COMMIT")
         finally:
             if db.in_transaction:
@@ -139,7 +157,7 @@ class Connections:
 
     def _connect(self) -> Link:
         check_place(self._path)
-        with suppress(OSError):  # SQLite says itself what is wrong with the place
+        with suppress(OSError):  # SQLite itself reports what is wrong with the path
             make_database(self._path)
         try:
             return self._link(str(self._path))
@@ -150,13 +168,13 @@ class Connections:
             if _has_data(log):
                 raise StoreError(
                     f"{self._path} is read-only and its newest rows are in {log.name}, which SQLite cannot read there:"
-                    " copy both files to a folder of yours and open the copy"
+                    " copy both files to a folder where you can write, and open the copy"
                 ) from error
-        # With an empty log the file says everything. SQLite then needs no files beside it.
+        # With an empty log, the file has everything, and SQLite needs no files next to it.
         return self._link(f"{self._path.absolute().as_uri()}?mode=ro&immutable=1")
 
     def _link(self, place: str) -> Link:
-        """Connect, and make or update the tables; a file that is read-only may have those of an older version."""
+        """Connect, and create or update the tables. A file that is read-only may keep those of an older version."""
         db: Link = sqlite3.connect(
             place,
             timeout=min(AT_ONCE, self._wait),
@@ -167,7 +185,7 @@ class Connections:
         )
         db.damage = self.damage
         try:
-            # FULL: what was committed is on the disk, not only with the operating system.
+            # FULL: a commit reaches the disk, not only the operating system.
             db.execute("PRAGMA synchronous = FULL")
             db.execute(f"PRAGMA cache_size = -{MEMORY}")
             db.execute(f"PRAGMA journal_size_limit = {JOURNAL}")
@@ -178,6 +196,7 @@ class Connections:
                 except sqlite3.OperationalError as error:
                     if not version or not is_read_only(error):
                         raise
+                    show_as_newest(db, version)
         except (sqlite3.Error, StoreError, InputError, UnicodeDecodeError):
             db.close()
             raise
@@ -185,32 +204,32 @@ class Connections:
 
 
 class _Waiting:
-    """Waiting for another writer: bounded while it does not end, told to the person after a second."""
+    """Waits for another writer, for a limited time, and logs that once."""
 
     def __init__(self, path: Path, wait: float) -> None:
         self._path, self._wait = path, wait
         self._began = self._held_since = time.monotonic()
         self._state: object = None
-        self._told = False
+        self._logged = False
 
     def go_on(self, db: sqlite3.Connection | None, error: sqlite3.Error) -> None:
-        """Return if there is still hope. Raises StoreBusy."""
+        """Return if waiting may still help; otherwise raise StoreBusy."""
         now, state = time.monotonic(), _state_of(db)
-        if state != self._state:  # somebody finished: the file is busy, not held
+        if state != self._state:  # another writer has finished: the file is busy, not held
             self._held_since, self._state = now, state
         held = now - self._held_since
         if held >= self._wait or now - self._began >= LONGEST_QUEUE:
             raise StoreBusy(
                 f"{self._path}: another program has been writing to it for {now - self._began:.0f} s; "
-                "end that program or try again later (?timeout=SECONDS after the store's name waits longer)"
+                "stop that program or try again later (?timeout=SECONDS after the store's name waits longer)"
             ) from error
-        if held >= AT_ONCE / 2 and not self._told:
-            self._told = True
+        if held >= AT_ONCE / 2 and not self._logged:
+            self._logged = True
             logger.info("%s: waiting for another program that writes to it", self._path)
 
 
 def _state_of(db: sqlite3.Connection | None) -> object:
-    """A value that changes when another connection has written; None if that cannot be told now."""
+    """A value that changes when another connection has written; None if it cannot be read now."""
     with suppress(sqlite3.Error):
         return None if db is None else db.execute("PRAGMA data_version").fetchone()
     return None
@@ -223,15 +242,27 @@ def _text_or_bytes(data: bytes) -> str | bytes:
         return data
 
 
+def _is_erasing(db: sqlite3.Connection) -> bool:
+    """Whether something was erased and the file has not been rewritten yet. Older files do not have this table."""
+    query = "SELECT 1 FROM sqlite_master WHERE name = 'erasing'"
+    return db.execute(query).fetchone() is not None and db.execute("SELECT 1 FROM erasing").fetchone() is not None
+
+
+class _LogInUse(sqlite3.OperationalError):
+    """Somebody still reads pages of the write-ahead log, so it cannot be emptied."""
+
+    sqlite_errorcode = sqlite3.SQLITE_BUSY
+
+
 def _has_data(path: Path) -> bool:
-    """Whether a file is there with something in it."""
+    """Whether the file exists and is not empty."""
     with suppress(OSError):
         return path.is_file() and path.stat().st_size > 0
     return False
 
 
 def _set_up(db: sqlite3.Connection, path: str) -> None:
-    """Switch on write-ahead logging and make the tables of a new or older file. Others may be doing the same."""
+    """Switch on write-ahead logging and create or update the tables. Other processes may be doing the same."""
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("BEGIN IMMEDIATE")
     try:

@@ -1,17 +1,32 @@
-"""What is stored beside the log: the events of a thread, token counts by message, facts by kind and name."""
+"""What is stored next to the log: the events of a thread, token counts by message, facts by kind and name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from everlong.core import OUTCOMES, STARTS, Event, EventKind
 from everlong.errors import StoreError
-from everlong.store.bodies import decode_event, encode_event
-from everlong.store.rules import new_events
+from everlong.store.bodies import EntryKind, decode_event, encode_event
+from everlong.store.rules import MOST, new_events
 from everlong.store.sqlite.catalog import StoredThread, name_of
 from everlong.store.sqlite.connections import Link
 from everlong.store.sqlite.schema import kept_text, kept_time, text_from
 
-__all__ = ["counts", "drop_facts", "events_after", "fact", "facts", "keep_counts", "keep_fact", "record", "unfinished"]
+__all__ = [
+    "change_fact",
+    "counts",
+    "drop_fact",
+    "drop_facts",
+    "events_after",
+    "fact",
+    "facts",
+    "keep_counts",
+    "keep_fact",
+    "keep_facts",
+    "keep_vectors",
+    "record",
+    "unfinished",
+    "vectors",
+]
 
 
 def record(db: Link, stored: StoredThread, events: Sequence[Event]) -> None:
@@ -30,7 +45,7 @@ def record(db: Link, stored: StoredThread, events: Sequence[Event]) -> None:
 
 
 def events_after(db: Link, thread: int, after: str, kinds: Sequence[str]) -> list[Event]:
-    """Return the events after the one of the given name, of the given kinds, in the order they came."""
+    """Return the events after the one with the given id, of the given kinds, in the order they came."""
     rows = db.execute(
         """SELECT number, kind, body FROM events WHERE thread = :thread AND number > ifnull(
             (SELECT number FROM events WHERE thread = :thread AND name = :after), 0) ORDER BY number""",
@@ -95,6 +110,27 @@ def keep_counts(db: Link, vocabulary: str, known: Mapping[str, int]) -> None:
     )
 
 
+def vectors(db: Link, thread: int, model: str, start: int, stop: int) -> dict[int, bytes]:
+    """Return the vectors of messages by their position."""
+    query = "SELECT position, vector FROM vectors WHERE thread = ? AND model = ? AND position >= ? AND position < ?"
+    rows = db.execute(query, (thread, kept_text(model), start, min(stop, MOST)))
+    return {position: bytes(vector) for position, vector in rows if isinstance(vector, bytes)}
+
+
+def keep_vectors(db: Link, thread: int, model: str, known: Mapping[int, bytes]) -> None:
+    """Keep the vectors of messages that exist."""
+    db.executemany(
+        """INSERT OR REPLACE INTO vectors (thread, position, model, vector)
+        SELECT thread, position, ?1, ?2 FROM log
+        WHERE thread = ?3 AND position = ?4 AND kind = ?5 AND removed IS NULL""",
+        [
+            (kept_text(model), vector, thread, order, int(EntryKind.MESSAGE))
+            for order, vector in known.items()
+            if 0 <= order < MOST
+        ],
+    )
+
+
 def fact(db: Link, kind: str, name: str) -> str | None:
     """Return the fact of that kind and name, or None."""
     query = "SELECT value FROM facts WHERE kind = ? AND name = ?"
@@ -103,7 +139,7 @@ def fact(db: Link, kind: str, name: str) -> str | None:
 
 
 def keep_fact(db: Link, kind: str, name: str, value: str, now: datetime) -> None:
-    """Keep a fact; it replaces an older one."""
+    """Keep a fact, replacing an older one."""
     db.execute(
         """INSERT INTO facts (kind, name, value, kept) VALUES (?, ?, ?, ?)
         ON CONFLICT (kind, name) DO UPDATE SET value = excluded.value, kept = excluded.kept""",
@@ -111,8 +147,32 @@ def keep_fact(db: Link, kind: str, name: str, value: str, now: datetime) -> None
     )
 
 
+def keep_facts(db: Link, kind: str, values: Mapping[str, str], now: datetime) -> None:
+    """Keep several facts of a kind."""
+    for name, value in values.items():
+        keep_fact(db, kind, name, value, now)
+
+
+def change_fact(
+    db: Link, kind: str, name: str, change: Callable[[str | None], str | None], now: datetime
+) -> str | None:
+    """Read, change and store a fact; return the new value. The transaction must be the only writer."""
+    before = fact(db, kind, name)
+    after = change(before)
+    if after is None:
+        drop_fact(db, kind, name)
+    elif after != before:
+        keep_fact(db, kind, name, after, now)
+    return after
+
+
+def drop_fact(db: Link, kind: str, name: str) -> None:
+    """Drop one fact; one that does not exist is not an error."""
+    db.execute("DELETE FROM facts WHERE kind = ? AND name = ?", (kept_text(kind), kept_text(name)))
+
+
 def drop_facts(db: Link, kind: str, before: datetime) -> int:
-    """Drop the facts of a kind that were last kept before that time; return how many."""
+    """Drop the facts of a kind that were last stored before that time; return how many."""
     return db.execute("DELETE FROM facts WHERE kind = ? AND kept < ?", (kept_text(kind), kept_time(before))).rowcount
 
 

@@ -1,8 +1,8 @@
-"""Remove a thread: the only module of this engine that takes away what was appended, for retention and privacy.
+"""Remove a thread, for retention and privacy. Nothing else in this store deletes whole threads.
 
-Branches share bodies and all threads share large texts: a body or text goes with the last thread that uses it. The
-index keeps no texts, so the words of a message are computed again to take them out of it. A change in how words are
-cut must therefore come with a migration that rebuilds the index, which search needs as well.
+Branches share bodies, and all threads share large texts: a body or text is deleted with the last thread that uses it.
+The index keeps no texts, so the words of a message are computed again to delete them from it. A change in how texts are
+split into words therefore needs a migration that rebuilds the index, which search needs as well.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ from everlong.store.terms import found_by
 
 __all__ = ["Terms", "remove_thread", "terms_between"]
 
-#: Position of a message -> the terms by which it is found.
+#: From the position of a message to its search terms.
 Terms: TypeAlias = dict[int, Mapping[str, float]]
 
 #: The rows of a thread whose bodies no other thread shares.
@@ -28,20 +28,20 @@ OWN = """FROM log JOIN bodies ON bodies.number = log.body WHERE thread = :thread
 
 
 def terms_between(db: Link, stored: StoredThread, start: int, stop: int) -> Terms:
-    """The terms of some messages. This is most of the work, done before other writers have to wait."""
-    rows = rows_between(db, stored.number, start, stop)
+    """The terms of some messages. This is most of the work, so it is done before other writers have to wait."""
+    rows = rows_between(db, stored.number, start, stop, as_read=False)
     return {row.order: found_by(row.entry) for row in rows if isinstance(row.entry, Message) and is_readable(row)}
 
 
 def _large_texts(db: Link, number: int, body: object) -> list[str]:
-    """The large texts of a body, also of one that cannot be read."""
+    """The large texts of a body, even if it cannot be read."""
     if isinstance(body, str):
         return large_texts_in(body)
     return [name for (name,) in db.execute("SELECT text FROM text_uses WHERE body = ?", (number,))]
 
 
 def remove_thread(db: Link, stored: StoredThread, known: Terms) -> None:
-    """Remove the thread and all that only it uses. Terms in `known` need not be computed."""
+    """Remove the thread and everything that only it uses. Terms in `known` need not be computed."""
     check_same(db, stored)
     own = db.execute(f"SELECT log.position, log.kind, bodies.number, bodies.body {OWN}", {"thread": stored.number})
     uses: set[tuple[str, int]] = set()
@@ -52,7 +52,7 @@ def remove_thread(db: Link, stored: StoredThread, known: Terms) -> None:
             search.take_out(db, stored.owner, number, terms)
         uses |= {(name, number) for name in _large_texts(db, number, body)}
         gone.append(number)
-    for table in ("log", "refs", "pins", "events"):
+    for table in ("log", "refs", "pins", "events", "vectors"):
         db.execute(f"DELETE FROM {table} WHERE thread = ?", (stored.number,))
     db.executemany("DELETE FROM bodies WHERE number = ?", ((number,) for number in gone))
     db.executemany("DELETE FROM text_uses WHERE text = ? AND body = ?", uses)

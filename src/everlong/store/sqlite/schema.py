@@ -1,8 +1,8 @@
 """The tables, the migrations from older versions, and how values are stored in columns.
 
-`PRAGMA user_version` is the number of migrations that a file has seen, `application_id` says that it is ours. A
-migration that was released never changes; a new one is added below it. Times are stored as microseconds, texts as text,
-a text that is not valid Unicode as its bytes.
+`PRAGMA user_version` is the number of migrations that a file has had; `application_id` says that the file is ours. A
+released migration never changes; new ones are added after it. Times are stored as microseconds, texts as text, and a
+text that is not valid Unicode as its bytes.
 """
 
 import sqlite3
@@ -21,6 +21,7 @@ __all__ = [
     "kept_time",
     "migrate",
     "readable",
+    "show_as_newest",
     "text_from",
     "time_from",
     "version_of",
@@ -53,7 +54,7 @@ CREATE INDEX threads_by_change ON threads (updated);
 CREATE INDEX threads_of_owner ON threads (owner, updated);
 """
 
-# A branch copies rows, not bodies. Texts from 2 kB on stand in `texts`, once for all bodies that hold them.
+# A branch copies rows, not bodies. Texts of 2 kB and more are in `texts`, once for all bodies that use them.
 LOG = """
 CREATE TABLE bodies (
     number INTEGER PRIMARY KEY,
@@ -84,7 +85,7 @@ CREATE TABLE refs (
 ) WITHOUT ROWID;
 """
 
-# The index holds our own terms, each with its owner's number before it: nobody's search walks through another's words.
+# The index has our own terms, each prefixed with its owner's number, so that no search reads another owner's words.
 WORDS = """
 CREATE VIRTUAL TABLE words USING fts5 (terms, content = '', tokenize = "ascii tokenchars '_'");
 """
@@ -122,9 +123,9 @@ CREATE TABLE facts (
 ) WITHOUT ROWID;
 """
 
-# Facts get a time, and a table with row numbers: large values do not stand in the tree that is searched. What is there
-# counts as kept now. `text_uses` says which bodies hold a large text, so that the last of them takes it along; what
-# stands in a body for such a text cannot stand in any text, so the bodies that are there are looked through for it.
+# Facts get a time, and a table with row ids, so that large values are not in the tree that is searched. Existing facts
+# count as stored now. `text_uses` says which bodies use a large text, so that the text is deleted with the last of
+# them. The mark for such a text cannot occur inside any text, so existing bodies can be searched for it.
 RETENTION = """
 CREATE TABLE timed_facts (
     kind TEXT NOT NULL,
@@ -152,8 +153,29 @@ WITH RECURSIVE found (body, name, rest) AS (
 INSERT OR IGNORE INTO text_uses (text, body) SELECT name, body FROM found WHERE name IN (SELECT name FROM texts);
 """
 
-#: What brings a file from each version to the next.
-MIGRATIONS: tuple[str, ...] = (THREADS + LOG + WORDS + BESIDE, RETENTION)
+# `removed` is the removal in force that names a row. A row in `erasing` says that something was erased and that the
+# file must be rewritten, so that no page contains it.
+REMOVALS = """
+ALTER TABLE log ADD COLUMN removed INTEGER;
+CREATE INDEX log_removed ON log (thread, removed) WHERE removed IS NOT NULL;
+CREATE TABLE erasing (
+    since INTEGER NOT NULL
+);
+"""
+
+# Embeddings of messages, as float16; they are deleted with their rows.
+VECTORS = """
+CREATE TABLE vectors (
+    thread INTEGER NOT NULL REFERENCES threads,
+    position INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    vector BLOB NOT NULL,
+    PRIMARY KEY (thread, model, position)
+);
+"""
+
+#: The migrations from each version to the next.
+MIGRATIONS: tuple[str, ...] = (THREADS + LOG + WORDS + BESIDE, RETENTION, REMOVALS, VECTORS)
 VERSION = len(MIGRATIONS)
 
 
@@ -167,13 +189,21 @@ def migrate(db: sqlite3.Connection, path: str, migrations: Sequence[str] = MIGRA
     db.execute(f"PRAGMA user_version = {len(migrations)}")
 
 
+def show_as_newest(db: sqlite3.Connection, version: int) -> None:
+    """Let this connection read a file of an older version, which cannot be written, like one of the newest version."""
+    if version <= MIGRATIONS.index(REMOVALS):
+        db.execute("CREATE TEMP VIEW log AS SELECT *, NULL AS removed FROM main.log")
+    if version <= MIGRATIONS.index(VECTORS):
+        db.execute("CREATE TEMP TABLE vectors (thread, position, model, vector)")
+
+
 def version_of(db: sqlite3.Connection, path: str, newest: int = VERSION) -> int:
-    """Return how many migrations the file has seen; 0 for an empty one."""
+    """Return how many migrations the file has had; 0 for an empty file."""
     (application,) = db.execute("PRAGMA application_id").fetchone()
     (version,) = db.execute("PRAGMA user_version").fetchone()
     (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application != APPLICATION and (tables or version):
-        raise InputError(f"{path} is a database of another program")
+        raise InputError(f"{path} is the database of another program")
     if version > newest:
         raise StoreError(
             f"{path} was written by a newer Everlong (version {version}, this one knows {newest}): upgrade to open it"
@@ -199,7 +229,7 @@ Column = TypeVar("Column")
 
 
 def readable(read: Callable[[Any], Column], column: object) -> Column | None:
-    """What a column says; None if it is damaged. SQLite keeps any kind of value in any column."""
+    """Return the value of a column; None if it is damaged. SQLite stores any kind of value in any column."""
     try:
         return read(column)
     except (TypeError, ValueError, OverflowError):
@@ -207,7 +237,7 @@ def readable(read: Callable[[Any], Column], column: object) -> Column | None:
 
 
 def kept_text(text: str) -> str | bytes:
-    """A text as SQLite accepts it; one with lone surrogates, which is not valid Unicode, as its bytes."""
+    """Return a text as SQLite accepts it; one with lone surrogates, which is not valid Unicode, as its bytes."""
     try:
         text.encode()
     except UnicodeEncodeError:

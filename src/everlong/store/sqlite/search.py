@@ -1,8 +1,8 @@
 """Search: an FTS5 index of our own terms, ranked by BM25.
 
-The index has each term with its owner's number before it, so a search reads the words of one owner only. A term that
-very many messages contain says little and costs much. Where rarer terms find enough messages, it only counts in the
-ranking of these; else the newest messages that contain it are found.
+Each term in the index is prefixed with its owner's number, so a search reads the words of one owner only. A term that
+very many messages contain says little and is expensive. If rarer terms find enough messages, it only counts for their
+ranking; otherwise it finds the newest messages that contain it.
 """
 
 import heapq
@@ -14,9 +14,9 @@ from typing import TypeAlias
 
 __all__ = ["Place", "add", "best", "take_out"]
 
-MOST_REPEATS = 5  # of one term in one message; more change the BM25 score hardly at all
-RARE = 1_000  # messages that may contain a term for it to find them all
-NEWEST = 1_000  # newest messages that are ranked where rare terms do not find enough
+MOST_REPEATS = 5  # of one term in one message; more would hardly change the BM25 score
+RARE = 1_000  # most messages with a term that finds all of them
+NEWEST = 1_000  # newest messages that are ranked if rare terms do not find enough
 ANY_BODY = 2**62
 
 MATCHING = "words MATCH :match AND rowid BETWEEN :first AND :last"
@@ -40,7 +40,7 @@ def add(db: sqlite3.Connection, owner: int, body: int, terms: Mapping[str, float
 
 
 def take_out(db: sqlite3.Connection, owner: int, body: int, terms: Mapping[str, float]) -> None:
-    """Take a message out of the index. The index keeps no texts: the terms must be those that `add` was given."""
+    """Remove a message from the index. The index keeps no texts, so the terms must be those that `add` was given."""
     query = "INSERT INTO words (words, rowid, terms) VALUES ('delete', ?, ?)"
     db.execute(query, (body, _document(owner, terms)))
 
@@ -50,7 +50,7 @@ def _document(owner: int, terms: Mapping[str, float]) -> str:
 
 
 def best(db: sqlite3.Connection, owner: int, thread: int | None, terms: Iterable[str], limit: int) -> list[Place]:
-    """The messages of one owner, or of one of their threads, that answer best."""
+    """Return the best matches among the messages of an owner, or of one of the owner's threads."""
     phrases = [f'"{owner}_{term}"' for term in terms]
     within = _within(db, thread)
     spread = {term: _messages_with(db, term, within) for term in phrases}
@@ -70,17 +70,17 @@ def _any(terms: Sequence[str]) -> str:
 
 
 def _within(db: sqlite3.Connection, thread: int | None) -> Within:
-    """Where to search. Bodies are numbered as they come, so those of a thread lie between its first and its last."""
+    """Where to search. Bodies are numbered in order, so those of a thread lie between its first and its last."""
     if thread is None:
         return {"thread": None, "first": 0, "last": ANY_BODY}
-    query = "SELECT body FROM log WHERE thread = ? ORDER BY position {} LIMIT 1"
+    query = "SELECT body FROM log WHERE thread = ? AND body > 0 ORDER BY position {} LIMIT 1"
     ends = [db.execute(query.format(way), (thread,)).fetchone() for way in ("ASC", "DESC")]
     first, last = (0 if end is None else end[0] for end in ends)
     return {"thread": thread, "first": first, "last": last}
 
 
 def _messages_with(db: sqlite3.Connection, term: str, within: Within) -> int:
-    """How many messages there contain a term; counted no further than needed."""
+    """How many messages contain a term; the count stops above RARE."""
     counted = f"SELECT count(*) FROM (SELECT 1 FROM words WHERE {MATCHING} LIMIT :most)"
     (count,) = db.execute(counted, {**within, "match": term, "most": RARE + 1}).fetchone()
     return int(count)
@@ -90,7 +90,7 @@ def _ranked(db: sqlite3.Connection, match: str, within: Within, limit: int) -> d
     rows = db.execute(
         f"""SELECT log.thread, log.position, ranked.score
         FROM (SELECT rowid AS body, bm25(words) AS score FROM words WHERE {MATCHING}) AS ranked
-        CROSS JOIN log ON log.body = ranked.body
+        CROSS JOIN log ON log.body = ranked.body AND log.removed IS NULL
         WHERE :thread IS NULL OR log.thread = :thread
         ORDER BY ranked.score LIMIT :limit""",
         {**within, "match": match, "limit": limit},
@@ -101,14 +101,14 @@ def _ranked(db: sqlite3.Connection, match: str, within: Within, limit: int) -> d
 def _newest_ranked(
     db: sqlite3.Connection, terms: Sequence[str], within: Within, limit: int
 ) -> dict[tuple[int, int], float]:
-    """The newest messages with all of the terms; with any of them if these are too few."""
+    """The newest messages with all of the terms; with any of them if those are too few."""
     ranks: dict[tuple[int, int], float] = {}
     for match in (" AND ".join(terms), _any(terms)):
         rows = db.execute(
             f"""SELECT log.thread, log.position, newest.score
             FROM (SELECT rowid AS body, bm25(words) AS score FROM words WHERE {MATCHING}
                 ORDER BY rowid DESC) AS newest
-            CROSS JOIN log ON log.body = newest.body
+            CROSS JOIN log ON log.body = newest.body AND log.removed IS NULL
             WHERE :thread IS NULL OR log.thread = :thread
             LIMIT :newest""",
             {**within, "match": match, "newest": NEWEST},

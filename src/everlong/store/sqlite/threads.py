@@ -1,7 +1,7 @@
 """The contract `Threads` on a SQLite file: each method is one transaction."""
 
 import heapq
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -10,10 +10,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from everlong.core import Entry, Event, Hit, JsonText, Message, Opened, Pin, Point, Row, Thread
+from everlong.core import Entry, Event, Hit, JsonText, Opened, Pin, Row, Thread
 from everlong.store import rules
 from everlong.store.rules import WAIT, Clock, as_utc, in_utc, utc_now
-from everlong.store.sqlite import catalog, log, records, removal, search
+from everlong.store.sqlite import catalog, erasure, log, records, removal, search
 from everlong.store.sqlite.catalog import StoredThread
 from everlong.store.sqlite.connections import Connections, Link
 from everlong.store.sqlite.schema import kept_text, kept_time
@@ -34,7 +34,7 @@ class SqliteThreads:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What could not be read since the store was opened, by its place; it is logged too."""
+        """What could not be read since the store was opened, by place. It is logged too."""
         return self._connections.damage.warnings
 
     # Threads
@@ -49,13 +49,13 @@ class SqliteThreads:
         return self._connections.write(lambda db: catalog.add_thread(db, made).thread)
 
     def thread(self, thread: str) -> Thread:
-        """Return what is known of a thread without its log."""
+        """Return a thread without its log."""
         return self._connections.read(lambda db: catalog.get_thread(db, thread).thread)
 
     def threads(
         self, *, owner: str | None = None, archived: bool | None = False, limit: int | None = None, skip: int = 0
     ) -> list[Thread]:
-        """List threads, the latest changed first."""
+        """List threads, most recently changed first."""
         return self._connections.read(
             lambda db: catalog.list_threads(db, owner, archived, rules.at_most(limit), rules.at_most(skip))
         )
@@ -70,7 +70,7 @@ class SqliteThreads:
         metadata: JsonText | None = None,
         at: datetime | None = None,
     ) -> Thread:
-        """Change title, archive flag, settings or metadata; what is None stays."""
+        """Change title, archive flag, settings or metadata; values that are None stay."""
         rules.check_objects(settings=settings, metadata=metadata)
         texts = {"title": title, "settings": settings, "metadata": metadata}
         fields: dict[str, str | bytes | int] = {
@@ -105,7 +105,7 @@ class SqliteThreads:
         return self._connections.write(work)
 
     def remove(self, thread: str) -> None:
-        """Remove a thread with all that only it uses. Other writers wait only for the last step."""
+        """Remove a thread with everything that only it uses. Other writers wait only for the last step."""
         stored = self._connections.read(lambda db: catalog.get_thread(db, thread))
         known: removal.Terms = {}
         for first in range(0, stored.thread.length, READ_AT_ONCE):
@@ -124,7 +124,7 @@ class SqliteThreads:
         expected: int | None = None,
         at: datetime | None = None,
     ) -> tuple[Row, ...]:
-        """Append entries, all or none. An entry whose id is known is not added again: its row is returned."""
+        """Append entries, all or none. An entry whose id exists is not added again: its row is returned."""
         names = rules.row_names(thread, entries, ids)
         ready = {name: log.prepared(entry) for name, entry in zip(names, entries, strict=True)}
 
@@ -136,8 +136,6 @@ class SqliteThreads:
             clock = partial(rules.moment_of, self._clock, at, stored.thread.updated)
             added = rules.added_rows(thread, stored.thread.length, expected, named, clock)
             log.add_rows(db, stored, added, [ready[name] for name in new])
-            if added:
-                catalog.change_thread(db, stored.number, _grown(stored.thread, added))
             rows = {row.id: row for row in added}
             rows |= {name: log.row_at(db, stored.number, at) for name, at in known.items()}
             return tuple(rows[name] for name in names)
@@ -178,7 +176,7 @@ class SqliteThreads:
         return self._connections.read(work)
 
     def open(self, thread: str, before: int | None = None) -> Opened:
-        """Return what the view is made of, now or when the thread had only `before` rows."""
+        """Return the parts of a view, as of now or as of the time when the thread had only `before` rows."""
 
         def work(db: Link) -> Opened:
             stored = catalog.get_thread(db, thread)
@@ -188,8 +186,16 @@ class SqliteThreads:
         return self._connections.read(work)
 
     def points(self, thread: str) -> list[tuple[Row, bool]]:
-        """Return every compaction point, oldest first, and whether it still stands."""
+        """Return every compaction point, oldest first, and whether it is still in force."""
         return self._connections.read(lambda db: log.point_rows(db, catalog.get_thread(db, thread).number))
+
+    def erase(self, thread: str, orders: Sequence[int]) -> dict[str, tuple[int, ...]]:
+        """Erase messages and everything that mentions them, here and in threads that share them; rewrite the file."""
+        erased = self._connections.write(
+            lambda db: erasure.erase(db, catalog.get_thread(db, thread), orders, self._clock())
+        )
+        self._connections.rewrite()
+        return erased
 
     # Pins
 
@@ -245,27 +251,52 @@ class SqliteThreads:
     # What was learned
 
     def counts(self, vocabulary: str, refs: Sequence[str]) -> dict[str, int]:
-        """Return the token counts that are kept, by message reference."""
+        """Return the stored token counts, by message reference."""
         return self._connections.read(lambda db: records.counts(db, vocabulary, refs))
 
     def keep_counts(self, vocabulary: str, counts: Mapping[str, int]) -> None:
         """Keep token counts."""
         self._connections.write(lambda db: records.keep_counts(db, vocabulary, counts))
 
+    def vectors(self, thread: str, model: str, start: int = 0, stop: int | None = None) -> dict[int, bytes]:
+        """Return the stored vectors of messages, by their order."""
+        first, last = max(0, start), rules.at_most(stop)
+        return self._connections.read(
+            lambda db: records.vectors(db, catalog.get_thread(db, thread).number, model, first, last)
+        )
+
+    def keep_vectors(self, thread: str, model: str, vectors: Mapping[int, bytes]) -> None:
+        """Keep vectors of messages."""
+        self._connections.write(
+            lambda db: records.keep_vectors(db, catalog.get_thread(db, thread).number, model, vectors)
+        )
+
     def fact(self, kind: str, key: str) -> JsonText | None:
         """Return the fact of that kind and key, or None."""
         return self._connections.read(lambda db: records.fact(db, kind, key))
 
     def keep_fact(self, kind: str, key: str, value: JsonText) -> None:
-        """Keep a fact; it replaces an older one."""
+        """Keep a fact, replacing an older one."""
         self._connections.write(lambda db: records.keep_fact(db, kind, key, value, self._clock()))
+
+    def keep_facts(self, kind: str, values: Mapping[str, JsonText]) -> None:
+        """Keep several facts of a kind, all or none."""
+        self._connections.write(lambda db: records.keep_facts(db, kind, values, self._clock()))
+
+    def change_fact(self, kind: str, key: str, change: Callable[[JsonText | None], JsonText | None]) -> JsonText | None:
+        """Read, change and store a fact as one step; return the new value."""
+        return self._connections.write(lambda db: records.change_fact(db, kind, key, change, self._clock()))
 
     def facts(self, kind: str) -> dict[str, JsonText]:
         """Return all facts of a kind, by key."""
         return self._connections.read(lambda db: records.facts(db, kind))
 
+    def drop_fact(self, kind: str, key: str) -> None:
+        """Drop one fact; one that does not exist is not an error."""
+        self._connections.write(lambda db: records.drop_fact(db, kind, key))
+
     def drop_facts(self, kind: str, before: datetime) -> int:
-        """Drop the facts of a kind that were last kept before that time; return how many."""
+        """Drop the facts of a kind that were last stored before that time; return how many."""
         return self._connections.write(lambda db: records.drop_facts(db, kind, as_utc(before)))
 
     def close(self) -> None:
@@ -279,12 +310,3 @@ class SqliteThreads:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None, /
     ) -> None:
         self.close()
-
-
-def _grown(thread: Thread, added: Sequence[Row]) -> dict[str, str | bytes | int]:
-    return {
-        "length": thread.length + len(added),
-        "messages": thread.messages + sum(isinstance(row.entry, Message) for row in added),
-        "points": thread.points + sum(isinstance(row.entry, Point) for row in added),
-        "updated": kept_time(added[0].time),
-    }

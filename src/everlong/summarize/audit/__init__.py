@@ -1,4 +1,4 @@
-"""The audit of a summary: what of it is not borne out by the conversation, and whether the rest may stand.
+"""The audit of a summary: which sentences the conversation does not support, and whether the rest may be used.
 
-Pure: compares texts. Never calls a model, never raises, and keeps nothing.
+Pure: it compares texts. It never calls a model, never raises, and keeps no state.
 """

@@ -1,7 +1,8 @@
 """Check what a summary says users asked for or approved against what users said.
 
-The facts repeat the user's own words anyway, so an unsupported claim is removed. A claim about an act that cannot be
-undone needs a user who mentioned that act and did not forbid it. Names and figures that nobody said are inventions.
+The facts repeat the user's own words anyway, so an unsupported claim can be removed. A claim about an irreversible act
+needs a user who mentioned that act and did not forbid it. Names and figures that do not occur in the conversation are
+inventions.
 """
 
 import re
@@ -12,7 +13,7 @@ from everlong.summarize.audit.evidence import ACT, TIMES, Evidence, Statement, a
 
 __all__ = ["claimed", "invented_in", "named_in", "unfounded", "unsaid", "unwarranted"]
 
-#: A step that asks before it acts.
+#: A step that asks for permission first.
 _ASKING = re.compile(
     r"\b(?:ask\w*|whether|confirm|check with|discuss\w*|clarify|wait\w*|pending|until)\b|询问|是否|等待|讨论|确认",
     re.IGNORECASE,
@@ -50,7 +51,7 @@ REQUESTS = re.compile(
     r"|用户(?:\w{0,2}?)(?:要求|请求|希望|想要|想|让|指示|命令|吩咐|需要|坚持|提出|指定|叫)",
     re.IGNORECASE,
 )
-#: Right before a claim: it is still open.
+#: Words right before a claim that mean it is still pending.
 _PENDING = re.compile(
     r"(?:\b(?:if|until|unless|once|whether|pending|before|awaiting|that) (?:the )?"
     r"|等待?|待|需要?|须|请|让|由|如果?|若|是否|直到|除非|一旦|未经|未获得?|没有?|征求|询问|提示|要求|须经|需经)\s*$",
@@ -59,13 +60,13 @@ _PENDING = re.compile(
 _DENIED = re.compile(r"\b(?:not|never|yet|no)\b|n['’]t\b|未|没", re.IGNORECASE)
 _CHINESE = re.compile(r"[\u3400-\u9fff]")
 _CUT_MARK = re.compile(r"\[?…[^\]]{0,20}\]?|\[redacted\]|\.\.\.")
-RELATED_SHARE = 0.4  # of the terms of an approval that stand in one statement
-TOLD_SHARE = 0.5  # of the terms of a request that anybody used
-SHORTEST_PIECE = 2  # letters; less proves nothing
+RELATED_SHARE = 0.4  # of the terms of a sentence must occur in a statement for the two to be related
+MENTIONED_SHARE = 0.5  # of the terms of a request must occur in what anybody said
+SHORTEST_PIECE = 2  # letters; shorter pieces prove nothing
 
 
 def claimed(sentence: str) -> str:
-    """Which claim about a user a sentence makes: "approved", "asked" or ""."""
+    """Return the claim that a sentence makes about a user: "approved", "asked" or ""."""
     for kind, pattern in (("approved", APPROVALS), ("asked", REQUESTS)):
         for match in pattern.finditer(sentence):
             if not _PENDING.search(sentence[: match.start()]) and not _DENIED.search(match[0]):
@@ -74,7 +75,7 @@ def claimed(sentence: str) -> str:
 
 
 def unfounded(sentence: str, evidence: Evidence) -> str:
-    """The reason why a claim about a user is unsupported; "" if it is supported, or no claim."""
+    """Return why a claim about a user is unsupported; "" if it is supported, or if there is no claim."""
     kind = claimed(sentence)
     if not kind:
         return ""
@@ -85,48 +86,48 @@ def unfounded(sentence: str, evidence: Evidence) -> str:
         if _related(terms, statement) or (not acts and _foreign(sentence, statement))
     ]
     reason = "an approval that no user gave" if kind == "approved" else "a request that no user made"
-    if not acts <= _acts_told(related):
+    if not acts <= _acts_of(related):
         return reason
     if kind == "approved":
         return "" if related and (terms or any(statement.assents for statement in related)) else reason
     foreign = all(_foreign(sentence, statement) for statement in evidence.statements)
-    return "" if foreign or len(terms & evidence.talked) >= TOLD_SHARE * len(terms) else reason
+    return "" if foreign or len(terms & evidence.talked) >= MENTIONED_SHARE * len(terms) else reason
 
 
 def unwarranted(step: str, evidence: Evidence) -> str:
-    """The reason why a next step may not stand: nobody mentioned the act, or a user forbade it; "" if it may."""
+    """Return why a next step must go: nobody mentioned the act, or a user forbade it; "" if it may stay."""
     acts, terms = {name for name, forbidden in acts_in(step) if not forbidden}, _telling_terms(step)
     if not acts or _ASKING.search(step):
         return ""
-    by_users = _acts_told([statement for statement in evidence.statements if _related(terms, statement)])
-    by_models = _acts_told([statement for statement in evidence.answers if _related(terms, statement)])
+    by_users = _acts_of([statement for statement in evidence.statements if _related(terms, statement)])
+    by_models = _acts_of([statement for statement in evidence.answers if _related(terms, statement)])
     for name in sorted(acts):
         if (name, False) in by_users:
             continue
         if (name, True) in by_users:
             return "a step that a user forbade"
         if (name, False) not in by_models:
-            return "a step that nobody spoke of"
+            return "a step that nobody mentioned"
     return ""
 
 
 def unsaid(request: str, evidence: Evidence) -> bool:
-    """Whether no user said this, word for word, apart from marks of cuts and redactions."""
+    """Whether no user said this word for word, ignoring marks for cuts and redactions."""
     pieces = [key for piece in _CUT_MARK.split(request) if len(key := squashed(piece)) >= SHORTEST_PIECE]
     return not pieces or not all(piece in evidence.said for piece in pieces)
 
 
-def _acts_told(statements: Iterable[Statement]) -> set[tuple[str, bool]]:
+def _acts_of(statements: Iterable[Statement]) -> set[tuple[str, bool]]:
     return {act for statement in statements for act in statement.acts}
 
 
 def _telling_terms(sentence: str) -> frozenset[str]:
-    """The terms of a sentence apart from the act, without Chinese pairs, which change with the wording."""
+    """Return the terms of a sentence without the act, and without Chinese pairs, which change with the wording."""
     return frozenset(term for term in content_terms(ACT.sub(" ", sentence)) if term.isascii() or len(term) == 1)
 
 
 def _related(terms: frozenset[str], statement: Statement) -> bool:
-    """Whether a sentence of these terms may be about the statement."""
+    """Whether a sentence with these terms may be about the statement."""
     return len(terms & statement.terms) >= RELATED_SHARE * len(terms)
 
 
@@ -135,7 +136,7 @@ def _foreign(sentence: str, statement: Statement) -> bool:
     return bool(_CHINESE.search(sentence)) != bool(_CHINESE.search(statement.text))
 
 
-#: Names that anyone may use for what the conversation calls by another, squashed.
+#: Common names, squashed, which a summary may use even if the conversation uses others.
 COMMON_NAMES_LISTED = (
     " github gitlab javascript typescript postgresql mysql sqlite mongodb graphql openai chatgpt deepseek macos"
     " ios ipados iphone ipad youtube linkedin wordpress fastapi numpy pytorch tensorflow latex wechat"
@@ -147,18 +148,18 @@ COMMON_NAMES = frozenset(COMMON_NAMES_LISTED.split())
 _WORDS_WITH_SLASH = re.compile(r"[A-Za-z]+/[A-Za-z]+")
 _FIGURE = re.compile(r"(?<![A-Za-z0-9_.])(\d[\d,]*+(?:[.:/-]\d++)*+)\s?([kKmM万亿千%])?(?![A-Za-z0-9_]*[A-Za-z_])")
 _SEPARATORS = re.compile(r"[.:/-]")
-_LONGEST_SCALED = 12  # characters of a figure with a unit
-_DIGITS_TOLD = 3  # shorter figures may be counted by the summary itself
+_LONGEST_SCALED = 12  # characters of a figure with a scale unit (k, m, 万)
+_FEWEST_DIGITS = 3  # shorter figures may be the summary's own counts
 
 
 def named_in(sentence: str) -> list[str]:
-    """The names and figures in a sentence that have to come from the conversation."""
+    """Return the names and figures in a sentence that must come from the conversation."""
     names = [name for name in names_in(sentence) if not _WORDS_WITH_SLASH.fullmatch(name)]
     return [name for name in names if squashed(name) not in COMMON_NAMES] + [figure for figure, _ in _figures(sentence)]
 
 
 def invented_in(sentence: str, evidence: Evidence) -> list[str]:
-    """The names and figures in a sentence that the conversation does not have.
+    """Return the names and figures in a sentence that the conversation does not have.
 
     Example: "fixed in ghost.py", where nobody mentioned ghost.py -> ["ghost.py"]
     """
@@ -177,7 +178,7 @@ def invented_in(sentence: str, evidence: Evidence) -> list[str]:
 def _figures(sentence: str) -> Iterator[tuple[str, str]]:
     for match in _FIGURE.finditer(sentence):
         figure = match[1].replace(",", "").rstrip(".")
-        if len(figure) - figure.count(".") >= _DIGITS_TOLD:
+        if len(figure) - figure.count(".") >= _FEWEST_DIGITS:
             yield figure, (match[2] or "").lower()
 
 

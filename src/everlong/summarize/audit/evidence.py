@@ -1,7 +1,7 @@
 """The evidence for a summary: the texts of the messages it covers, of the previous summary, and of the user's focus.
 
-Extracts statements, terms, figures and risky acts (acts that need a user's word because they cannot be undone). Judges
-nothing.
+It extracts statements, terms, figures and risky acts: irreversible acts that need a user's approval. It makes no
+judgement.
 """
 
 import re
@@ -29,7 +29,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Risk:
-    """A kind of act that needs a user's word: its name, its phrases and a sample."""
+    """A kind of act that needs a user's approval: its name, its phrases and a sample."""
 
     name: str
     pattern: re.Pattern[str]
@@ -87,7 +87,7 @@ RISKS: tuple[Risk, ...] = (
         "the API key",
     ),
 )
-#: All rows at once; the name of the group says which.
+#: One pattern for all rows; the group name tells which row matched.
 ACT = re.compile("|".join(f"(?P<{risk.name}>{risk.pattern.pattern})" for risk in RISKS), re.IGNORECASE)
 
 _FORBIDDING = re.compile(
@@ -99,7 +99,7 @@ NEAR = 30  # characters before an act in which it may be forbidden
 
 
 def acts_in(text: str) -> frozenset[tuple[str, bool]]:
-    """The risky acts in a text, and whether it forbids each. Example: "never delete" -> {("delete", True)}"""
+    """Return the risky acts in a text, and whether it forbids each. Example: "never delete" -> {("delete", True)}"""
     acts = set()
     for act in ACT.finditer(text):
         before = text[max(0, act.start() - NEAR) : act.start()]
@@ -114,7 +114,7 @@ LOOKED_AT = 20_000  # characters of one statement
 _NOT_LETTERS = re.compile(r"[\W_]+")
 _NUMBER = re.compile(r"(?<![A-Za-z0-9_.])\d+(?:[.,:/-]\d+)*")
 _SCALED = re.compile(r"(?<![A-Za-z0-9_.])(\d{1,9}(?:\.\d{1,6})?)\s?([kKmM千万亿])(?![A-Za-z])")
-#: What a unit behind a figure stands for.
+#: The factor of a unit after a figure.
 TIMES = {"k": 1_000, "m": 1_000_000, "千": 1_000, "万": 10_000, "亿": 100_000_000}
 _SEPARATORS = re.compile(r"[.,:/-]")
 _GROUPED = re.compile(r"(?<=\d)[,\u00a0\u202f_](?=\d{3})")
@@ -124,14 +124,14 @@ ASSENTING = re.compile(
     r" good|please do|correct|right|perfect|great|good)\b|好|可以|同意|批准|确认|没问题|行|对|继续|就这样|是的|嗯",
     re.IGNORECASE,
 )
-#: A refusal wherever it stands; `DECLINING` counts only at the beginning.
+#: A refusal anywhere in an answer; `DECLINING` counts only at its beginning.
 REFUSING = re.compile(r"\b(?:no|nope|nah|not|never|wait|hold on)\b|n['’]t\b|不|别|等等|先等", re.IGNORECASE)
 DECLINING = re.compile(
     r"\W*(?:no\b|nope|not |don['’]t|do not|wait|stop|cancel|hold on|instead|rather|不|别|先不|先别|算了|等等|取消)",
     re.IGNORECASE,
 )
-CHOICE = 4  # characters: "B", "2", "第二个" answer a question as a yes does
-#: Words that a sentence about what somebody wants has whatever it is about.
+CHOICE = 4  # characters; an answer as short as "B", "2" or "第二个" counts as a yes
+#: Words that occur in any sentence about what somebody wants, whatever its topic.
 GENERIC = frozenset(
     term
     for word in words_of(
@@ -149,7 +149,7 @@ GENERIC = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """Something a user said, with the question it agrees to; or a sentence of an earlier summary."""
+    """Something that was said (a user's yes includes the question), or a sentence of the previous summary or focus."""
 
     text: str
     terms: frozenset[str]
@@ -168,7 +168,7 @@ class Evidence:
     said: str
     statements: tuple[Statement, ...]
     answers: tuple[Statement, ...]
-    #: The terms of what users and assistants said, without results of tools.
+    #: The terms of what users and assistants said, without tool results.
     talked: frozenset[str]
 
 
@@ -193,12 +193,15 @@ def evidence_of(covered: Sequence[Message], previous: Summary | None, focus: str
 
 
 def squashed(text: str) -> str:
-    """Letters and digits only, so that `readFile`, `read_file` and "read file" are the same."""
+    """Return only letters and digits, in lower case, so that `readFile`, `read_file` and "read file" are equal."""
     return _NOT_LETTERS.sub("", text.lower())
 
 
 def content_terms(text: str) -> frozenset[str]:
-    """The terms that say what a sentence is about. Example: "the user asked to fix the login" -> {"fix", "login"}"""
+    """Return the terms that say what a sentence is about.
+
+    Example: "the user asked to fix the login" -> {"fix", "login"}
+    """
     return frozenset(term for word in words_of(text) for term, _ in terms_of(word)) - GENERIC
 
 
@@ -209,7 +212,7 @@ def _texts(message: Message) -> Iterator[str]:
                 yield text
             case ToolCall(name=name, arguments=arguments):
                 yield name
-                # Line ends and tabs are escaped in arguments; unescaped, the names around them are whole.
+                # Line ends and tabs are escaped in arguments and would stick to the names around them.
                 yield arguments.replace("\\n", "\n").replace("\\t", "\t").replace("\\/", "/").replace("\\\\", "\\")
             case ToolResult(name=name):
                 yield name
@@ -243,7 +246,10 @@ def _statements(covered: Sequence[Message], previous: Summary | None, focus: str
 
 
 def _assents(text: str) -> bool:
-    """Whether it agrees to the question before it, without any word of refusal. Example: "ok, go ahead" -> True"""
+    """Whether a user's text agrees to the question before it, without any word of refusal.
+
+    Example: "ok, go ahead" -> True
+    """
     if len(text) > SHORT_ANSWER or REFUSING.search(text) or DECLINING.match(text):
         return False
     return len(text) <= CHOICE or ASSENTING.search(text) is not None
@@ -254,7 +260,10 @@ def _questions(answer: str) -> list[str]:
 
 
 def _declined(question: str) -> str:
-    """The statement that declining a question makes. Example: "Should I deploy?" -> "not Should I deploy?" """
+    """Return the statement that a user makes by declining a question.
+
+    Example: "Should I deploy?" -> "not Should I deploy?"
+    """
     return f"不要{question}" if ord(question[0]) > 0x2FFF else f"not {question}"
 
 

@@ -1,7 +1,7 @@
-"""Detect the language of a text: that of a conversation, and that of its summary.
+"""Detect the language of a conversation or a summary.
 
-By script, and among languages in Latin letters by their commonest words. Code, paths, names and quotations keep their
-own language and do not count. Where the language is not clear, none is claimed.
+Languages are told apart by script, and those in Latin script by their commonest words. Code, paths, names and
+quotations stay in their own language and do not count. An unclear language is reported as such.
 """
 
 import re
@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 from everlong.relevance import in_language
 
-__all__ = ["UNTOLD", "detected", "differs", "language_named", "spoken"]
+__all__ = ["UNKNOWN_LATIN", "detected", "differs", "language_named", "spoken"]
 
-#: A language in Latin letters that is not clear.
-UNTOLD = "latin"
+#: An unidentified language in Latin script.
+UNKNOWN_LATIN = "latin"
 
-#: The names of languages by the language that they are written in, then by code.
+#: The names of languages: by the language of the name, then by code.
 NAMES: dict[str, dict[str, str]] = {
     "en": {
         "en": "English",
@@ -53,7 +53,7 @@ NAMES: dict[str, dict[str, str]] = {
 }
 UNNAMED = {"en": "the language of the conversation", "zh": "对话所用的语言"}
 
-#: Scripts other than Latin: what counts as one word of it.
+#: Scripts other than Latin, each with the pattern of one word.
 SCRIPTS: dict[str, re.Pattern[str]] = {
     "zh": re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]"),
     "ja": re.compile(r"[\u3041-\u30ff]"),
@@ -72,7 +72,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-#: Words that one of these languages has and the others have not.
+#: Words that only one of these languages has.
 COMMON_WORDS: dict[str, frozenset[str]] = {
     "en": _words("the and of is was were to with that this for are has have not user by from it on be"),
     "es": _words("el los las una y es fue con para por que pero usuario está del se más como al lo su"),
@@ -82,27 +82,27 @@ COMMON_WORDS: dict[str, frozenset[str]] = {
     "it": _words("il gli una e è stato con per non ma utente della del dei che di sono nel alla"),
 }
 
-#: What stays in its own language: code, quotations, addresses, paths, names.
+#: What is not translated: code, quotations, addresses, paths, names.
 UNTRANSLATED = re.compile(
     r"```.*?```|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|「[^」\n]*」|《[^》\n]*》|https?://\S+"
     r"|(?<![A-Za-z0-9_.-])[A-Za-z0-9_.-]*[/\\][\w./\\-]*|\b\w+[_.]\w[\w.]*|\b[A-Za-z]*\d\w*|\b[A-Z]{2,}\b|\b[a-z]+[A-Z]\w*",
     re.DOTALL,
 )
 LOOKED_AT = 4_000  # characters of each text
-KANA_SHARE = 4  # Chinese characters to one kana: below that it is Japanese
-FEWEST_WORDS = 6  # with fewer the language is not clear
-CLEAR_LEAD = 2  # commonest words of one language to those of the next
-CLEAR_SHARE = 0.6  # of the words, before a text counts as written in another script
+KANA_SHARE = 4  # Chinese characters per kana; a text with fewer is Japanese
+FEWEST_WORDS = 6  # with fewer, the language is unclear
+CLEAR_LEAD = 2  # one language needs this many times the common words of the next
+CLEAR_SHARE = 0.6  # of the words must be in the script for a text to count as written in it
 
 
 def spoken(texts: Iterable[str]) -> str:
-    """The language of these texts, "en" where it is not clear. Example: ["是的"] -> "en" """
+    """Return the language of these texts; "en" if it is not clear. Example: ["是的"] -> "en" """
     joined = "\n".join(text[:LOOKED_AT] for text in texts)
     return detected(joined)[0] or "en"
 
 
 def language_named(language: str, *, within: str = "en") -> str:
-    """A language's name in a text of the language `within`.
+    """Return the name of a language, in the language `within`.
 
     Example: "ja" -> "Japanese"; "latin" -> "the language of the conversation"
     """
@@ -110,22 +110,22 @@ def language_named(language: str, *, within: str = "en") -> str:
 
 
 def differs(text: str, wanted: str) -> str:
-    """The language of the text if it is clearly not the wanted one; otherwise ""."""
+    """Return the language of the text if it is clearly not the wanted one; otherwise ""."""
     language, share = detected(text[:LOOKED_AT])
-    if not language or language == wanted or (wanted not in NAMES["en"] and wanted != UNTOLD):
+    if not language or language == wanted or (wanted not in NAMES["en"] and wanted != UNKNOWN_LATIN):
         return ""
     latin_wanted, latin_found = _is_latin(wanted), _is_latin(language)
     if latin_wanted and latin_found:
-        return "" if UNTOLD in (wanted, language) else language
+        return "" if UNKNOWN_LATIN in (wanted, language) else language
     return language if share >= CLEAR_SHARE else ""
 
 
 def _is_latin(language: str) -> bool:
-    return language == UNTOLD or language in COMMON_WORDS
+    return language == UNKNOWN_LATIN or language in COMMON_WORDS
 
 
 def detected(text: str) -> tuple[str, float]:
-    """The language of a text and the share of words in its script; "" where it is not clear.
+    """Return the language of a text ("" if unclear) and the share of words in its script.
 
     Example: "修复 `login.py` 的问题" -> ("zh", 1.0)
     """
@@ -135,14 +135,14 @@ def detected(text: str) -> tuple[str, float]:
         counts["ja"] += counts["zh"]
         counts["zh"] = 0
     latin = [word.lower() for word in LATIN.findall(bare)]
-    counts[UNTOLD] = len(latin)
+    counts[UNKNOWN_LATIN] = len(latin)
     total = sum(counts.values())
     if total < FEWEST_WORDS:
         return "", 0.0
-    # Latin words stand among the characters of every script (names, terms); the opposite is rare.
+    # Texts in any script contain Latin words (names, terms); the opposite is rare.
     best = max(counts, key=lambda code: counts[code])
     share = counts[best] / total
-    return (_latin_language(latin) if best == UNTOLD else best), share
+    return (_latin_language(latin) if best == UNKNOWN_LATIN else best), share
 
 
 def _latin_language(words: list[str]) -> str:
@@ -150,4 +150,4 @@ def _latin_language(words: list[str]) -> str:
         ((sum(word in known for word in words), code) for code, known in COMMON_WORDS.items()), reverse=True
     )
     (first, code), (second, _) = scores[0], scores[1]
-    return code if first >= CLEAR_LEAD and first >= CLEAR_LEAD * second else UNTOLD
+    return code if first >= CLEAR_LEAD and first >= CLEAR_LEAD * second else UNKNOWN_LATIN

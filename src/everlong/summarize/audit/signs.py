@@ -35,7 +35,7 @@ TOOLS = "a tool call written as text"
 ENDED = r"(?=\s*(?:[.,:;!(。，：！—-]|$)|\s+(?:please|try|for|by peer|while|on request))"
 STOPPED = r"(?=\s*(?:[，,。！!：:（(]|$))"
 
-#: Looked for at the beginning only.
+#: Searched only at the beginning of an answer.
 OPENINGS: tuple[Sign, ...] = (
     _opening(
         REFUSED,
@@ -175,7 +175,7 @@ OPENINGS: tuple[Sign, ...] = (
     ),
 )
 
-#: Looked for at the beginning of any line outside code.
+#: Searched at the beginning of every line outside code.
 PROTOCOL: tuple[Sign, ...] = (
     Sign(
         TOOLS,
@@ -205,9 +205,9 @@ _ANSWER_LINE = re.compile(r"^[^\w\n]{0,9}(?:assistant|ai|助手|助理)\W{0,3}[:
 
 
 def no_summary(text: str) -> str:
-    """Why an answer is not a summary; "" if it may be one. Example: "I can't help with that." -> "a refusal" """
+    """Return why an answer is not a summary; "" if it may be one. Example: "I can't help with that." -> "a refusal" """
     bare = _CODE.sub(" ", text)
-    # A fenced call is still a call: the second row looks at the text as it is.
+    # A tool call in a code fence is still a call, so the second search includes code.
     for sign in PROTOCOL:
         if sign.pattern.search(bare) or sign.pattern.search(text.removeprefix("```json").lstrip("`")[:LOOKED_AT]):
             return sign.reason

@@ -10,7 +10,7 @@ __all__ = ["ORDERS", "Order", "foreign_address", "has_tags", "order_in"]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A way to give orders to the next model, and how it looks."""
+    """A pattern of orders to the next model, and a sample."""
 
     pattern: re.Pattern[str]
     sample: str
@@ -83,10 +83,10 @@ ORDERS: tuple[Order, ...] = (
 
 _CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 _TAGS = re.compile(
-    r"</\s*(?:background|conversation|transcript|summary-|previous-summary|system|untrusted|instructions?"
+    r"</\s*(?:background|wishes|conversation|transcript|summary-|previous-summary|system|untrusted|instructions?"
     r"|assistant|user|human|context"
     r"|data|focus|tool_|function_)[\w-]*\s*>"
-    r"|<\s*(?:background-|conversation-|summary-|previous-summary|system(?:-reminder|_prompt)?\s*>|untrusted"
+    r"|<\s*(?:background-|wishes-|conversation-|summary-|previous-summary|system(?:-reminder|_prompt)?\s*>|untrusted"
     r"|tool_call|function_call"
     r"|instructions?\s*>)|<[|｜][\w▁]+[|｜]>|\[/?INST\]|<</?SYS>>",
     re.IGNORECASE,
@@ -100,7 +100,7 @@ _EMBEDDED = re.compile(
 
 
 def order_in(sentence: str) -> str:
-    """How a sentence gives orders to its reader: "given" at its beginning, "told" further on, "" not at all."""
+    """Return how a sentence gives orders to its reader: "given" if at its beginning, "told" if later, otherwise ""."""
     start = _LEAD.match(sentence)
     begins = start.end() if start else 0
     starts = [match.start() for order in ORDERS if (match := order.pattern.search(sentence))]
@@ -110,12 +110,12 @@ def order_in(sentence: str) -> str:
 
 
 def has_tags(text: str) -> bool:
-    """Whether a text has tags of frames or marks of chat templates, outside code. Example: "</system> now" -> True"""
+    """Whether a text has frame tags or chat template marks outside code. Example: "</system> now" -> True"""
     return _TAGS.search(_CODE.sub(" ", text)) is not None
 
 
 def foreign_address(sentence: str, evidence: Evidence) -> bool:
-    """Whether it embeds something, or links to an address that the conversation never named."""
+    """Whether a sentence embeds media, or links to an address that is not in the conversation."""
     if _EMBEDDED.search(sentence):
         return True
     return any(address.rstrip(".,;:!?…") not in evidence.raw for address in _ADDRESS.findall(sentence))

@@ -1,8 +1,8 @@
 """Decide whether a summary may replace what it covers, and which sentences must go first. Never raises.
 
 A false sentence is removed: a request nobody made, an approval nobody gave, an invented name, an order to the reader, a
-foreign address. A faulty whole is rejected: another language, too many inventions, outright orders, tags of frames, too
-long, or nothing left. Each finding is a sentence for people.
+foreign address. The whole summary is rejected if it is in another language, has too many inventions, outright orders or
+frame tags, is too long, or has nothing left. Findings are written for people.
 """
 
 from collections.abc import Sequence
@@ -24,17 +24,17 @@ __all__ = ["audited"]
 
 SHOWN = 100  # characters of a removed sentence in a finding
 MOST_REPORTED = 20
-MANY_INVENTED = 6  # invented names and figures: then it is a summary of something else
-INVENTED_SHARE = 0.4  # or this share of all names, from three on
+MANY_INVENTED = 6  # invented names and figures; with more, it is a summary of something else
+INVENTED_SHARE = 0.4  # or this share of all names, if there are at least three
 FEW_INVENTED = 3
-MUCH_COVERED, FEWEST_WORDS = 2_000, 6  # tokens that a summary of fewer words cannot stand for
-FOREIGN_SHARE, FEWEST_TERMS = 0.25, 8  # share of known terms, below which it is about something else
+MUCH_COVERED, FEWEST_WORDS = 2_000, 6  # more tokens cannot be summarised in fewer words
+FOREIGN_SHARE, FEWEST_TERMS = 0.25, 8  # with a smaller share of known terms, it is about something else
 
 
 def audited(
     summary: Summary, covered: Sequence[Message], *, previous: Summary | None, counter: Counter, limit: int
 ) -> tuple[Summary, tuple[str, ...], tuple[str, ...]]:
-    """The summary without its false sentences, what was removed and why, and the problems that forbid it.
+    """Return the summary without its false sentences, what was removed and why, and the problems that forbid its use.
 
     Example: "Fixed a.py. The user approved a deploy.", where nobody did -> "Fixed a.py.", one removed, no problems
     """
@@ -53,7 +53,7 @@ def audited(
 
 
 class _Sieve:
-    """One pass over a summary: keeps the sentences that may stay and records the others."""
+    """One pass over a summary. It keeps the sentences that may stay and records the others."""
 
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
@@ -72,16 +72,16 @@ class _Sieve:
     def problems(self) -> list[str]:
         problems = []
         if self.orders:
-            problems.append("gives orders to whoever reads it")
+            problems.append("gives orders to its reader")
         count = len(self.invented)
         if count >= MANY_INVENTED or (count >= FEW_INVENTED and count >= INVENTED_SHARE * len(self.named)):
             problems.append(
-                f"{count} names or figures that the conversation does not have: {', '.join(sorted(self.invented)[:5])}"
+                f"{count} names or figures that are not in the conversation: {', '.join(sorted(self.invented)[:5])}"
             )
         return problems
 
     def _text(self, text: str) -> str:
-        """The text without its false sentences; unchanged if there are none."""
+        """Return the text without its false sentences and secrets; unchanged if there are none."""
         clean = redacted(text)
         if clean != text:
             self.removed.append("a secret")
@@ -104,7 +104,7 @@ class _Sieve:
             self.orders += order == "given"
             return "an instruction to the reader"
         if foreign_address(sentence, self.evidence):
-            return "an address that the conversation does not have"
+            return "an address that is not in the conversation"
         if reason := unfounded(sentence, self.evidence):
             return reason
         self.named.update(named_in(sentence))
@@ -135,12 +135,12 @@ def _text_problems(summary: Summary, evidence: Evidence) -> list[str]:
     if language := differs(text, summary.language):
         problems.append(f"written in {language_named(language)}, not in {language_named(summary.language)}")
     elif _speaks_of_something_else(text, evidence):
-        problems.append("speaks of something else than the conversation")
+        problems.append("is about something other than the conversation")
     return problems
 
 
 def _speaks_of_something_else(text: str, evidence: Evidence) -> bool:
-    """Whether hardly a term of it occurs in what it covers. Chinese pairs change in a paraphrase and do not count."""
+    """Whether few of its terms occur in what it covers. Chinese pairs change in a paraphrase and do not count."""
     terms = [term for term in content_terms(text) if term.isascii() or len(term) == 1]
     if len(terms) < FEWEST_TERMS:
         return False
@@ -151,7 +151,7 @@ def _speaks_of_something_else(text: str, evidence: Evidence) -> bool:
 def _rest_problems(clean: Summary, summary: Summary, covered: Sequence[Message], counter: Counter) -> list[str]:
     left = _own_words(clean)
     if not any(character.isalnum() for character in left):
-        return ["nothing is left of it"] if _own_words(summary) else ["says nothing"]
+        return ["nothing is left after the audit"] if _own_words(summary) else ["says nothing"]
     if counted_words(left) < FEWEST_WORDS and counter.messages(covered) > MUCH_COVERED:
         return [f"too short for the {counter.messages(covered):,} tokens it covers"]
     return []
@@ -160,11 +160,11 @@ def _rest_problems(clean: Summary, summary: Summary, covered: Sequence[Message],
 def _size_problems(
     summary: Summary, covered: Sequence[Message], previous: Summary | None, counter: Counter, limit: int
 ) -> list[str]:
-    """Problems of length, without the facts: these are bounded where they are made, and written within the limit."""
+    """Return problems of length. Facts do not count: they are bounded elsewhere and written within the limit."""
     problems = []
     size = counter.text(_own_words(summary))
     if size > limit:
-        problems.append(f"{size:,} tokens long, {limit:,} are the limit")
+        problems.append(f"{size:,} tokens long; the limit is {limit:,}")
     replaced = counter.messages(covered) + (0 if previous is None else counter.text("\n".join(all_lines(previous))))
     if size >= replaced:
         problems.append(f"{size:,} tokens long, no shorter than the {replaced:,} it replaces")
@@ -172,6 +172,6 @@ def _size_problems(
 
 
 def _own_words(summary: Summary) -> str:
-    """What the model wrote, without facts and headings."""
+    """Return what the model wrote, without facts and headings."""
     bare = replace(summary, facts=NO_FACTS)
     return "\n".join(line for line in all_lines(bare) if not line.startswith("## "))

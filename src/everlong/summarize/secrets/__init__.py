@@ -1,5 +1,5 @@
-"""Secrets in a text that another model would read: how they are known, and how they are taken out.
+"""Find and remove secrets in texts that another model reads.
 
-`shapes` knows secrets by their own form, `forms` by the command, header or file they stand in, `names` by the name before
-them, `randomness` by nothing but that nobody would write them by hand. `redaction` asks all four, piece by piece.
+`shapes` recognises secrets by their own form, `forms` by the command, header or file around them, `names` by the name
+before them, and `runs` because they are random. `redaction` uses all four, piece by piece.
 """

@@ -1,4 +1,4 @@
-"""Secrets that are known by the form around them: headers, addresses, commands and files of programs."""
+"""Secrets recognised by what surrounds them: headers, addresses, commands and configuration files."""
 
 import re
 
@@ -55,7 +55,7 @@ FORMS: tuple[Shape, ...] = (
             rf"{_NO_VARIABLE}(?!\d{{1,6}}(?:\s|$))(?P<secret>{_WORD}{{3,200}}+)"
         ),
     ),
-    Shape(  # the letter and the password in one word, as these programs want it
+    Shape(  # these programs take the option letter and the password as one word
         ("mysql", "mariadb"),
         re.compile(
             rf"(?:mysql|mariadb)[a-z_-]{{0,20}}\s(?:[^\n|;]{{0,200}}\s)?-p(?!\s){_QUOTE}"
@@ -80,7 +80,7 @@ FORMS: tuple[Shape, ...] = (
         ),
     ),
     Shape(("jdbc:",), re.compile(r"jdbc:[a-z]{2,20}:[a-z]{2,12}:[\w.-]{1,64}/(?P<secret>[^\s/@\"'\\]{3,200}+)@")),
-    Shape(  # commands that take a password behind a letter
+    Shape(  # commands with a one-letter option for the password
         ("sshpass", " login -", "mongo", "redis-cli", "ldap", "twine", "sqlcmd", "mosquitto", "7z ", "zip -", "rar "),
         re.compile(
             r"(?:sshpass|(?:docker|podman|az|skopeo|oc|helm registry) login|mongo[a-z]{0,10}|redis-cli|ldap[a-z]{2,12}"
@@ -103,7 +103,7 @@ FORMS: tuple[Shape, ...] = (
             rf"\s{{0,4}}\(?\s{{0,4}}\\{{0,3}}'{_NO_VARIABLE}(?P<secret>[^'\n\\]{{4,200}}+)'?"
         ),
     ),
-    Shape(  # hashes of passwords: .htpasswd, shadow, Django
+    Shape(  # password hashes: .htpasswd, shadow, Django
         ("$",),
         re.compile(
             r"(?:\$(?:apr1|[1567y]|2[abxy]?|argon2(?:id|i|d)|scrypt|pbkdf2[a-z0-9-]{0,12})|pbkdf2_sha\d{1,3}|bcrypt_sha256)"
@@ -121,7 +121,7 @@ FORMS: tuple[Shape, ...] = (
             rf"{_QUOTE}{_NO_VARIABLE}(?P<secret>[A-Za-z0-9+/=._~-]{{12,4096}}+)"
         ),
     ),
-    Shape(  # a secret of Kubernetes: every value of it
+    Shape(  # a Kubernetes Secret: all its values
         ("kind: secret",),
         re.compile(
             rf"kind: Secret(?:(?!kind:|---)[\s\S]){{0,2000}}?[\n\\n>|→+-]{LEAD}{{0,16}}+(?:data|stringData):"

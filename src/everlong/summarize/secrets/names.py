@@ -1,7 +1,7 @@
-"""Secrets that are known by the name before them: names stay, values go. Code that only mentions secrets stays.
+"""Secrets recognised by the name before them. Names stay, values go; code that only mentions secrets stays.
 
-A name is known by its last word: `client_secret` is a `secret`. Between it and its value stands whatever languages,
-shells, settings and people put there.
+A name is recognised by its last word: `client_secret` is a `secret`. Between name and value there may be anything that
+languages, shells, settings and people put there.
 """
 
 import json
@@ -12,7 +12,7 @@ from everlong.summarize.secrets.values import Sort, is_bare_secret, is_quoted_se
 
 __all__ = ["PATTERNS", "named_secrets"]
 
-#: A password, a key and a token in the languages that people write in.
+#: Words for passwords, keys and tokens in many languages.
 PASSWORD_WORDS = (
     *(
         "密码",
@@ -54,7 +54,7 @@ TOKEN_WORDS = (
     "zugriffsschlüssel",
     "clé api",
 )
-#: The words that names of secrets end with, what may follow them in the name, and what they say of the value.
+#: The last words of names of secrets, what may follow them in the name, and what they say about the value.
 _ENDINGS: tuple[tuple[str, str, Sort], ...] = (
     ("password", "s?", "password"),
     ("passwd", "", "password"),
@@ -82,7 +82,7 @@ _ENDINGS: tuple[tuple[str, str, Sort], ...] = (
     *((word, "", "token") for word in TOKEN_WORDS),
 )
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
-#: Keys that are as secret as tokens, and keys that are not; by the word before.
+#: Keys that are as secret as tokens, and keys that are not secret; by the word before "key".
 _SECRET_KEY = re.compile(
     r"(?i)(?:api|access|account|private|encryption|signing|auth|app|master|storage|client|license|deploy|service|admin"
     r"|write|read|host)[ _-]?\Z"
@@ -92,7 +92,7 @@ LONGEST_WORD = 16
 
 _SPACE = r"(?:\s|\\{1,4}[nrt])"
 _AFTER = r"(?:_?\d{1,3}|_(?:prod|production|dev|test|staging|live|old|new|b64|base64|value))?"
-#: Between a name and its value.
+#: What may be between a name and its value.
 _BETWEEN = (
     r"(?:"
     r"(?P<typed>[ \t]{0,2}:[ \t]{0,2}[&A-Za-z_][\w<>\[\]|?&'. ]{0,24}=\s{0,4}(?=[brf]?\\{0,3}[\"'`]))"
@@ -111,7 +111,7 @@ _BETWEEN = (
 
 
 def _written(word: str) -> set[str]:
-    """The word as it is written, also inside JSON."""
+    """Return the spellings of a word: its cases, and how JSON escapes it."""
     forms = {word, word.upper(), word.capitalize()}
     escaped = {json.dumps(form)[1:-1] for form in forms}
     return forms | escaped | {form.replace("\\", "\\\\") for form in escaped}
@@ -122,7 +122,7 @@ _FORMS = sorted(_WORD_OF, key=lambda form: (-len(form), form))
 
 
 def _any_of(forms: Sequence[str]) -> re.Pattern[str]:
-    """A pattern for any of the words, the longest first, by their first letters: most places are left at one look."""
+    """Return a pattern for any of the words, grouped by first letter, so that most positions fail at once."""
     by_letter: dict[str, list[str]] = {}
     for form in forms:
         by_letter.setdefault(form[0], []).append(re.escape(form[1:]))
@@ -137,13 +137,13 @@ for _word, _rest, _sort in _ENDINGS:
     _TAILS.setdefault(_word, []).append((re.compile(rf"(?i:{_rest}{_AFTER}){_BETWEEN}"), _sort))
 _FLAG = re.compile(r"--[a-z-]{0,30}\Z")
 LONGEST_FLAG = 32
-#: Before the name: `<password>`, or `<property name="password">`.
+#: What is before the name in markup: `<password>`, or `<property name="password">`.
 _ELEMENT = re.compile(
     r"<(?:[\w:.-]{0,60}|(?:property|entry|add|param|setting|string|option|env)\s[^<>\n]{0,80})\Z", re.IGNORECASE
 )
 LONGEST_ELEMENT = 100
 
-LOOKED_AT = 128  # characters of a value until it is known for one
+LOOKED_AT = 128  # characters of a value that decide whether it is a secret
 LONGEST_VALUE = 16_384
 _IN_BARE = r"[^\s\"'`,;&<>|\\，。；、）】」]"
 _BARE = re.compile(rf"{_IN_BARE}{{4,{LOOKED_AT}}}+")
@@ -164,13 +164,13 @@ PATTERNS = (
     *(tail for tails in _TAILS.values() for tail, _ in tails),
 )
 HIDDEN = "[redacted]"
-_IN_ADDRESS = frozenset("?&;")  # before a name
+_IN_ADDRESS = frozenset("?&;")  # before the name of a URL parameter
 _BREAK = re.compile(r"\n|\\n")
-_ENDS = ".:)]}"  # of a sentence or of brackets, not of a value
+_ENDS = ".:)]}"  # end a sentence or brackets, not a value
 
 
 def named_secrets(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield where values stand that follow the name of a secret. A value that is code is searched again."""
+    """Yield the positions of values after the name of a secret. A value that is not a secret is searched for names."""
     at = start
     piece = text[start:end]
     words = _ANY_WORD if any(form in piece for form in _FOREIGN) else _PLAIN_WORD
@@ -192,7 +192,7 @@ def _value_after(text: str, word: re.Match[str], end: int) -> tuple[int, int] | 
 
 
 def _sort_at(text: str, word: re.Match[str], usual: Sort) -> Sort | None:
-    """What the name says of its value; None if the word only ends another one, as in `monkey`."""
+    """Return what the name says about its value; None if the word is only the end of another, as in `monkey`."""
     before = text[max(0, word.start() - LONGEST_WORD) : word.start()]
     if usual == "key" and word[0].lower() == "key":
         if _SECRET_KEY.search(before):
@@ -233,7 +233,7 @@ def _is_secret(text: str, word: re.Match[str], between: re.Match[str], sort: Sor
     if _BREAK.search(between[0]) and not _is_alone(text, between.end(), value):
         return False
     alone = word.start() == 0 or not (text[word.start() - 1].isalnum() or text[word.start() - 1] in "_-.")
-    if sort == "pass" and alone and not word[0].islower():  # what test runners print
+    if sort == "pass" and alone and not word[0].islower():  # test runners print PASS
         return False
     in_address = sort in ("password", "pass") and text[word.start() - 1 : word.start()] in _IN_ADDRESS
     given = between["plain"] == "=" and (word[0].isupper() or in_address)
@@ -242,6 +242,6 @@ def _is_secret(text: str, word: re.Match[str], between: re.Match[str], sort: Sor
 
 
 def _is_alone(text: str, at: int, value: str) -> bool:
-    """Whether a value in the line after its name is all of that line, and not another name."""
+    """Whether a value on the line after its name is the whole line, and not another name."""
     follows = text[at + len(value) : at + len(value) + 1]
     return (not follows or follows in "\r\n\\") and "=" not in value.rstrip("=") and value[-1] != ":"

@@ -1,20 +1,20 @@
-"""Whether a string was drawn rather than written: most of its neighbours do not follow each other in words."""
+"""Recognise random strings: many of their neighbouring characters do not follow each other in words."""
 
 import re
 from itertools import pairwise
 
 __all__ = ["CERTAIN", "LIKELY", "is_hex", "is_mixed", "is_random"]
 
-#: The 230 commonest pairs of letters in English text and code, 93 % of all: a letter, then those that follow it.
+#: The 230 commonest pairs of letters in English text and code, 93 % of all: a letter, then the letters that follow it.
 _FOLLOWERS = (
     "abcdgiklmnprstuvy baeiloruy caehiklortu dadeilosu eacdefglmnpqrstvwxy faefiloru gehilmnrs haeiot "
     "iabcdefglmnoprstvxz ke ladefilostuy mabeilmopu nacdefgiostuv oabcdgklmnoprstuvw paeiloprstuy qu racdegiklmnorstuy "
     "sacehilopstuy tacehiloprstuy uabdefilmnprst vaei wahio xet yglpsw ze"
 )
 COMMON = frozenset(row[0] + after for row in _FOLLOWERS.split() for after in row[1:])
-#: Shares of neighbours that do not belong together. Of random letters and digits it is about 0.7, of names about 0.2.
+#: Shares of uncommon pairs. Random letters and digits have about 0.7, names about 0.2.
 LIKELY, CERTAIN = 0.4, 0.5
-HUMP = 0.5  # a capital after a small letter: common in names, commoner in random strings
+HUMP = 0.5  # weight of a capital after a small letter: common in names, more common in random strings
 
 _HEX = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)\Z")
 _CLASSES = tuple(map(re.compile, ("[a-z]", "[A-Z]", "[0-9]")))
@@ -31,7 +31,7 @@ def is_mixed(text: str) -> bool:
 
 
 def is_random(text: str, least: float = CERTAIN) -> bool:
-    """Return whether that share of neighbours does not belong together. Example: "xK9pQ2vR7mT4" -> True"""
+    """Return whether at least this share of the pairs is uncommon. Example: "xK9pQ2vR7mT4" -> True"""
     pairs = 0
     surprises = 0.0
     for one, other in pairwise(text):
@@ -39,7 +39,7 @@ def is_random(text: str, least: float = CERTAIN) -> bool:
             pairs += 1
             if one.islower() and other.isupper():
                 surprises += HUMP
-            elif ord(other) - ord(one) != 1:  # "abcd" is no surprise
+            elif ord(other) - ord(one) != 1:  # "abcd" is not random
                 surprises += (one + other).lower() not in COMMON
         elif one.isalnum() and other.isalnum() and not (one.isdigit() and other.isdigit()):
             pairs += 1

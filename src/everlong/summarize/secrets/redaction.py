@@ -1,7 +1,7 @@
-"""Take keys and passwords out of texts that another model reads. Never raises; the store keeps the original.
+"""Remove keys and passwords from texts that another model reads. Never raises; the store keeps the original.
 
-A long text is read in pieces, so that no single search holds up other threads; pieces overlap, and a secret that
-reaches the end of one is read again from its beginning. Line ends stay, so that lines keep their numbers.
+A long text is searched in pieces, so that no single search blocks other threads for long. Pieces overlap, and a secret
+that reaches the end of a piece is searched again from its beginning. Line ends stay, so lines keep their numbers.
 """
 
 import re
@@ -16,11 +16,11 @@ from everlong.summarize.text import PIECE, UNSEEN, end_of_piece, in_pieces
 __all__ = ["REDACTED", "redacted"]
 
 REDACTED = "[redacted]"
-OVERLAP = 1_024  # characters that two pieces share: a name, and the beginning of its value
-ROUNDS = 4  # what stands beside a secret may be one too, once the first is gone
-SHORTEST_WRAPPED = 32  # characters of a line that goes on in the next
+OVERLAP = 1_024  # characters that two pieces share: enough for a name and the beginning of its value
+ROUNDS = 4  # text next to a secret may be recognised only after the first one is gone
+SHORTEST_WRAPPED = 32  # characters of a line that continues on the next
 
-#: Colours as they are written in JSON and code.
+#: Colour codes as JSON and code escape them.
 _COLOUR = re.compile(r"\\{1,4}(?:u001[bB]|x1[bB]|033|e)\[[0-9;]{0,20}m")
 _NEXT_LINE = re.compile(
     r"(?:\\{0,2}\n|\\{1,4}n)[+>|-]?[ \t]{0,12}(?P<run>[A-Za-z0-9_+/=.~$-]{1,512}+)(?=\s|\\|[\"'`]|\Z)"
@@ -32,7 +32,7 @@ Span = tuple[int, int]
 
 
 def redacted(text: str) -> str:
-    """The text without the secrets in it; the same text if there are none.
+    """Return the text without the secrets in it.
 
     Example: "api_key=abcd1234" -> "api_key=[redacted]"
     """
@@ -50,7 +50,7 @@ def _seen(text: str) -> str:
 
 
 def _spans(text: str) -> list[Span]:
-    """Where secrets stand, in order, none inside another."""
+    """Return the positions of secrets, in order, without overlaps."""
     found: list[Span] = []
     start = 0
     while start < len(text):
@@ -60,7 +60,7 @@ def _spans(text: str) -> list[Span]:
         if end == len(text):
             break
         over = min((first for first, last in here if last >= end), default=end)
-        start = max(over - OVERLAP, start + PIECE // 4)  # one that reaches the end is read again from its beginning
+        start = max(over - OVERLAP, start + PIECE // 4)  # search again a secret that reaches the end
     return _merged(text, found)
 
 
@@ -88,7 +88,7 @@ def _merged(text: str, spans: list[Span]) -> list[Span]:
 
 
 def _end_of_lines(text: str, first: int, last: int) -> int:
-    """Where a secret ends that goes on in the next lines: each is a run of its own, and the last one is shorter."""
+    """Return the end of a secret that continues on the next lines: each is a single run, the last one shorter."""
     size = last - max(first, text.rfind("\n", first, last) + 1)
     while size >= SHORTEST_WRAPPED and (line := _NEXT_LINE.match(text, last)) is not None:
         run = line["run"]

@@ -1,7 +1,7 @@
-"""Secrets among the long runs of a text: tokens of vendors, and random strings that nothing shows to be harmless.
+"""Secrets among the long runs of a text: vendors' tokens, and random strings that do not look harmless.
 
-Hashes, ids, certificates and encoded pictures are random too. They are known by their prefix, their length and by what
-stands before them, and stay.
+Hashes, ids, certificates and encoded images are random too. They are recognised by their prefix, their length and the
+text before them, and stay.
 """
 
 import re
@@ -12,11 +12,11 @@ from everlong.summarize.secrets.shapes import TOKENS
 
 __all__ = ["PATTERNS", "secret_runs"]
 
-SHORTEST = 24  # characters of a random string that is a secret though nothing says so
+SHORTEST = 24  # characters of a random string that counts as a secret without any other sign
 LONGEST = 400  # longer ones are data
-LONGEST_BEFORE = 24  # characters that are looked at before a run
-SHORTEST_BLOB_LINE = 60  # characters of lines that are all equally long: a picture, a certificate
-PUBLIC = "AAAA"  # how public keys for ssh begin
+LONGEST_BEFORE = 24  # characters before a run that are checked
+SHORTEST_BLOB_LINE = 60  # characters of a line among equally long lines: an image, a certificate
+PUBLIC = "AAAA"  # the beginning of public ssh keys
 
 _RUN = re.compile(r"[A-Za-z0-9_+/=.~$-]{16,}+")
 _PART = re.compile(r"[A-Za-z0-9_+/-]{20,}+={0,2}+")
@@ -26,7 +26,7 @@ _DIGIT = re.compile(r"\d")
 _PREFIXED_HEX = re.compile(
     r"[A-Za-z][A-Za-z0-9]{1,11}(?:[_-][A-Za-z0-9]{1,6})?[_-](?:[0-9a-f]{20,40}-)?[0-9a-f]{32,128}\Z"
 )
-#: Names of hashes and of things that have ids, at the front of a run.
+#: Names of hashes and of things with ids, at the beginning of a run.
 _HARMLESS = re.compile(
     r"(?i)(?:sha-?\d{1,3}|md5|blake\w{0,3}|h1|crc\w{0,3}|commit|rev|ref|tree|blob|pack|hash|digest|checksum|etag|integrity"
     r"|id|uuid|toolu|srvtoolu|call|msg|req|request|resp|chatcmpl|cmpl|run|thread|asst|file|fc|rs|evt|event|item|gen|session"
@@ -35,7 +35,7 @@ _HARMLESS = re.compile(
     r"|[a-z]{2,12}_01[A-Za-z0-9]{22}\Z|0x[0-9A-Fa-f]{1,400}\Z|\d{4}-\d\d-\d\d"
     r"|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\Z"
 )
-#: What stands before hashes, public keys, encoded data and ids.
+#: The text before hashes, public keys, encoded data and ids.
 _BEFORE = re.compile(
     r"(?i)(?:sha-?\d{1,3}[-:]|h1:|base64,|integrity[\"']?[:= ]{1,2}\"?|public[_ -]?key[\"']?[:= ]{1,3}[\"']?"
     r"|pubkey[\"']?[:= ]{1,3}|W/\"|etag[\"']?: ?[\"']?|mappings\":\"|fingerprint[\"']?[:= ]{1,3}|/d/|/store/)\Z"
@@ -46,7 +46,7 @@ Span = tuple[int, int]
 
 
 def secret_runs(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield where tokens and random strings stand."""
+    """Yield the positions of tokens and random strings."""
     for run in _RUN.finditer(text, start, end):
         first, last = run.span()
         yield from (token.span() for token in TOKENS.finditer(text, first, last))
@@ -65,7 +65,7 @@ def _random_parts(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _pieces(part: str) -> Iterator[Span]:
-    """The part if it is random as a whole, without the sign of a diff before it; else what is between its slashes."""
+    """Yield the part, without a leading diff sign, if it is random; otherwise the random pieces between its slashes."""
     lead = len(part) - len(part.lstrip("+-"))
     if _is_secret(part[lead:]):
         yield lead, len(part)
@@ -80,12 +80,12 @@ def _is_secret(run: str) -> bool:
 
 
 def _is_file(text: str, at: int) -> bool:
-    """Whether a name of a file goes on here. Example: "pack-1ce69b60.idx" """
+    """Whether a file extension follows here. Example: "pack-1ce69b60.idx" """
     return text[at : at + 1] == "." and text[at + 1 : at + 2].isalpha()
 
 
 def _is_blob_line(text: str, first: int, last: int) -> bool:
-    """Whether the run is a line of data: the line before or after it is as long and of the same kind."""
+    """Whether the run is a line of encoded data: the line before or after it has the same length and kind."""
     size = last - first
     if size < SHORTEST_BLOB_LINE:
         return False

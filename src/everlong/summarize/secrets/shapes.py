@@ -1,6 +1,6 @@
-"""Secrets that are known by their own shape: prefixes and lengths that vendors publish, and keys between their lines.
+"""Secrets recognised by their own shape: vendors' prefixes and lengths, and keys between BEGIN and END lines.
 
-Without one of its signs in the text, in lower case, a pattern is not tried. Every repeat is bounded or possessive.
+A pattern is tried only if the text, in lower case, has one of its signs. Every repeat is bounded or possessive.
 """
 
 import re
@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 __all__ = ["LEAD", "SHAPES", "TOKENS", "Shape", "spans_of"]
 
-_DIGIT = r"(?=[A-Za-z_+/=.~-]{0,80}+\d)"  # a name in kebab-case has none
+_DIGIT = r"(?=[A-Za-z_+/=.~-]{0,80}+\d)"  # a digit must follow; names in kebab-case have none
 _ALNUM, _URL, _HEX = "A-Za-z0-9", r"A-Za-z0-9_\-", "a-f0-9"
-#: Prefixes of tokens, the characters after them, and how many at least.
+#: Prefixes of tokens, the characters after them, and the least number of these.
 _PREFIXES: tuple[tuple[str, str, int], ...] = (
     # clouds
     (r"AKIA|ASIA|AKID|LTAI", _ALNUM, 12),
@@ -68,9 +68,9 @@ _PREFIXES: tuple[tuple[str, str, int], ...] = (
     (r"LS0tLS1CRUdJTi", _ALNUM + "+/=", 40),
 )
 LONGEST = 8_192  # characters of a token
-#: Before a token stands no letter and no digit, unless they end an escape.
+#: No letter or digit may come before a token, except as the end of an escape.
 _BEGINS = r"(?:(?<![A-Za-z0-9])|(?<=\\[nrtbf])|(?<=%[0-9A-F]{2})|(?<=\\u[0-9a-f]{4}))"
-#: A token of any vendor.
+#: Tokens of all vendors.
 TOKENS = re.compile(
     f"{_BEGINS}(?:"
     + "|".join(rf"(?:{prefix})[{alphabet}]{{{least},{LONGEST}}}+" for prefix, alphabet, least in _PREFIXES)
@@ -80,13 +80,13 @@ TOKENS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Secrets of one shape. What must go is the group `secret`, or the whole if there is none."""
+    """Secrets of one shape. The group `secret` is redacted, or the whole match if there is no such group."""
 
     signs: tuple[str, ...]
     pattern: re.Pattern[str]
 
 
-#: What stands at the front of a line in a diff, a quotation, a listing with numbers, or a text inside JSON.
+#: What may be at the beginning of a line in a diff, a quotation, a numbered listing, or a text inside JSON.
 LEAD = r"(?:\s|\\{1,4}[nrt]|[+>|:→-]|\d{1,6}[\t→:])"
 SHAPES: tuple[Shape, ...] = (
     Shape(
@@ -104,14 +104,14 @@ SHAPES: tuple[Shape, ...] = (
     ),
     Shape(("hooks.slack.com",), re.compile(r"hooks\.slack\.com/services/(?P<secret>[A-Za-z0-9/]{12,200}+)")),
     Shape(("/webhooks/",), re.compile(r"/webhooks/\d{6,20}/(?P<secret>[A-Za-z0-9_-]{24,200}+)")),
-    Shape(("q~",), re.compile(r"[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{24,40}+")),  # a client of Azure
+    Shape(("q~",), re.compile(r"[A-Za-z0-9_~.-]{3}\dQ~[A-Za-z0-9_~.-]{24,40}+")),  # Azure client secret
     Shape((".atlasv1.",), re.compile(r"[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{16,100}+")),  # Terraform
     Shape(("-us",), re.compile(r"[0-9a-f]{32}-us\d{1,2}(?!\d)")),  # Mailchimp
-    Shape((":aa",), re.compile(r"\d{8,10}:AA[A-Za-z0-9_-]{30,64}+")),  # a bot of Telegram
+    Shape((":aa",), re.compile(r"\d{8,10}:AA[A-Za-z0-9_-]{30,64}+")),  # Telegram bot
 )
 
 
 def spans_of(shape: Shape, text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield where secrets of one shape stand."""
+    """Return the positions of the secrets of one shape."""
     group = "secret" if "secret" in shape.pattern.groupindex else 0
     return (match.span(group) for match in shape.pattern.finditer(text, start, end))

@@ -1,4 +1,4 @@
-"""Whether a value after the name of a secret is one: not a placeholder, a type, a path, an expression or prose."""
+"""Decide whether the value after a secret's name is a secret: not a placeholder, type, path, expression or prose."""
 
 import re
 from collections.abc import Iterable
@@ -9,14 +9,15 @@ from everlong.summarize.secrets.randomness import CERTAIN, LIKELY, is_hex, is_mi
 
 __all__ = ["PATTERNS", "Sort", "is_bare_secret", "is_quoted_secret"]
 
-#: What a name says of its value. "password": almost any value. "token": not a plain word. "key": only what is random.
+#: What a name says about its value. "password": almost any value is secret; "pass": not figures or code; "token": not
+#: plain words; "key": only random strings.
 Sort = Literal["password", "pass", "token", "key"]
 
-FEWEST_WORDS, MOST_WORDS = 3, 24  # of a phrase that is a password
-LONG = 8  # characters from which quoted letters after a name are no word of a language any more
-SHORTEST_DRAWN = 16  # characters of a value after a name that says little
+FEWEST_WORDS, MOST_WORDS = 3, 24  # words of a phrase that may be a password
+LONG = 8  # characters; quoted values this long may be secrets without digits
+SHORTEST_DRAWN = 16  # characters of a random value
 SHORTEST_HEX = 20
-LOOKED_AT = 64  # characters that say whether the whole was drawn
+LOOKED_AT = 64  # characters that decide whether a value is random
 
 _PLACEHOLDER = re.compile(
     r"(?i)[x*•.…_-]{3,80}+\W{0,8}$|[$<{\[(*#]|%(?![0-9A-F]{2})|.{0,20}(?:\.{3}|…)\W{0,4}$"
@@ -28,7 +29,7 @@ _TYPE = re.compile(r"(?:u?int|float|bytes|[uif]|utf|sha|md|base|(?:var)?char|str
 _EXPRESSION = re.compile(
     r"[A-Za-z_][\w.]{0,200}+[(\[{]|[A-Za-z_]\w{0,80}+(?:(?:\?\.|\.|::|->|/)[A-Za-z_]\w{0,80}+){1,20}+[)\]}:?]{0,8}$"
 )
-#: What expressions begin with where they could also be a password with a dot in it.
+#: Beginnings of expressions that could otherwise be passwords with a dot.
 _CODE = re.compile(
     r"(?i)(?:self|this|cls|config|conf|cfg|settings|options|opts|args|argv|process|env|os|req|request|res|ctx|context|data"
     r"|props|state|user|auth|vault|secrets?|var|vars|local|module|params?|input|form|body|event|app|client|credentials?"
@@ -68,7 +69,7 @@ def is_quoted_secret(value: str, sort: Sort) -> bool:
 
 
 def is_bare_secret(value: str, sort: Sort, given: bool) -> bool:
-    """Return whether an unquoted value is a secret. `given`: as shells give values, where a plain word counts too."""
+    """Return whether an unquoted value is a secret. `given` values (a shell variable or flag) may be plain words."""
     if sort == "key" and not _is_drawn(value):
         return False
     if not value.isascii() or _fits(value, (_PLACEHOLDER, _VARIABLE, _TYPE, _PATH)):
@@ -91,7 +92,7 @@ def is_bare_secret(value: str, sort: Sort, given: bool) -> bool:
 
 
 def _is_drawn(value: str) -> bool:
-    """Return whether a value was drawn at random: long, and hex digits or letters that no word has."""
+    """Return whether a value is a random string: long, and hex digits or uncommon pairs of characters."""
     value = value[:LOOKED_AT].rstrip(").,:;]}")
     if len(value) < SHORTEST_DRAWN or not _DRAWN.match(value) or _UUID.match(value):
         return False
@@ -103,7 +104,7 @@ def _is_drawn(value: str) -> bool:
 
 
 def _is_expression(value: str, sort: Sort, given: bool) -> bool:
-    """Whether a value is code, and not a password with a dot in it. Example: "lantern.Copper77" is none."""
+    """Whether a value is code, not a password with a dot. Example: "lantern.Copper77" is not code."""
     if not _EXPRESSION.match(value):
         return False
     if sort not in ("password", "pass") or _BRACKET.search(value) or _CODE.match(value):

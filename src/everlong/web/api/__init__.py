@@ -1,1 +1,1 @@
-"""The HTTP API and the page's files: routes, handlers by subject, and the guard. Holds no state of its own."""
+"""The HTTP API and the page's files: routes, handlers by subject, and the guard. It has no state."""

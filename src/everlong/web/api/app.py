@@ -1,41 +1,36 @@
-"""Endpoints of the app as a whole: state, settings, sources, usage, the gateway's requests, login."""
+"""Endpoints of the app as a whole: state, settings, sources, the sample, the local model, usage, login."""
 
 import asyncio
-from collections.abc import Callable, Sequence
-
-from starlette.responses import Response
+from collections.abc import Sequence
 
 from everlong import __version__
 from everlong.compress import PRESETS
 from everlong.core import Json, JsonObject
-from everlong.engine import SMALLEST, outlook
-from everlong.errors import InputError, Refused
-from everlong.web.api.endpoint import ApiRequest, event_stream, json_response, last_event
-from everlong.web.api.guard import COOKIE, Guard
-from everlong.web.app import EVERYBODY, LIVE, AppState
-from everlong.web.fields import optional_text, required_text
-from everlong.web.state.models import list_models
+from everlong.engine import SMALLEST, Settings, outlook
+from everlong.errors import Refused
+from everlong.web.api.endpoint import ApiRequest
+from everlong.web.api.guard import Guard
+from everlong.web.app import AppState
+from everlong.web.fields import invalid, optional_text, required_text
+from everlong.web.state.models import tested
 from everlong.web.state.settings import THRESHOLDS, changed_settings
 from everlong.web.state.sources import Source
-from everlong.web.state.usage import Usage
+from everlong.web.words import LANGUAGES
 
 __all__ = ["AppEndpoints"]
 
-LOGIN_SECONDS = 30 * 24 * 3_600  # a month
 DEFAULT_DAYS, MOST_DAYS = 30, 366
-LOCAL = "local"  # the address, and the name, of the model on this machine
 
 
 class AppEndpoints:
-    """Endpoints that belong to no thread."""
+    """Endpoints that do not belong to a thread."""
 
     def __init__(self, app: AppState, guard: Guard) -> None:
         self._app = app
         self._guard = guard
-        self._usage = Usage(app.threads, app.setup.registry)
-        self._local_start = asyncio.Lock()
+        self._sampling = asyncio.Lock()
 
-    async def state(self, _: ApiRequest) -> Json:
+    async def state(self, request: ApiRequest) -> Json:
         """Return everything that a page needs first."""
         app = self._app
         await app.models.refresh()
@@ -45,20 +40,34 @@ class AppEndpoints:
         return {
             "version": __version__,
             "language": app.settings.language,
-            "first_run": not app.sources.all,
+            "first_run": not any(map(self._speaks, app.sources.all)),
+            "witness": next((source.name for source in app.sources.all if source.witness), ""),
+            "opens_sample": app.setup.sample is not None and app.setup.opens_sample,
             "models": [*models],
             "default_model": default,
             "outlook": _outlook(models, default),
             "presets": [
-                {"name": preset.name, "measured": preset.measured, "starts": [*starts.get(preset.name, ())]}
+                {
+                    "name": preset.name,
+                    "measured": preset.measured,
+                    "by_tokens": Settings(preset=preset.name).heeds_threshold,
+                    "starts": [{"soon": due.soon, "at": due.at} for due in starts.get(preset.name, ())],
+                }
                 for preset in PRESETS.values()
             ],
             "tools": app.settings.tools,
             "sandbox": {"kind": app.sandbox.kind, "network": app.sandbox.network},
             "settings": app.settings.shown(),
-            "login": bool(self._guard.password),
+            "login": bool(self._guard.password or self._guard.provider),
+            "user": request.user.name,
+            "tools_allowed": app.setup.tools,
             "live_by_key": app.setup.watched is not None,
+            "keys": app.setup.keys,
         }
+
+    def _speaks(self, source: Source) -> bool:
+        """Return whether a source was added or has models. The witness does not count: it needs no set-up."""
+        return not source.witness and (source in self._app.sources.added or self._app.models.count(source) > 0)
 
     async def settings(self, _: ApiRequest) -> Json:
         """Return the settings."""
@@ -82,34 +91,43 @@ class AppEndpoints:
     async def add_source(self, request: ApiRequest) -> Json:
         """Add a source, once it has listed its models."""
         app = self._app
-        url = required_text(request.body, "url", most=2_000)
-        if url == LOCAL and app.setup.start_local is not None:
-            return await self._add_local(app.setup.start_local)
+        if app.setup.owner and app.setup.vault is None:
+            reason = "keys can be stored only in encrypted form: set EVERLONG_SECRET on the server"
+            raise Refused(reason, status=409, kind="no_vault")
         source = app.sources.planned(
-            url,
+            required_text(request.body, "url", most=2_000),
             name=optional_text(request.body, "name") or "",
             key=optional_text(request.body, "key", most=4_000) or "",
             fmt=optional_text(request.body, "format") or "",
             fast_model=optional_text(request.body, "fast_model") or "",
         )
-        models = await list_models(source.endpoint, app.sources.reach)
+        return await self._keep_source(source)
+
+    async def change_source(self, request: ApiRequest) -> Json:
+        """Change an added source: its fast model; its address, key or format once it has listed its models."""
+        app, body = self._app, request.body
+        source = app.sources.changed(
+            request.path_name("name"),
+            url=optional_text(body, "url", most=2_000),
+            key=optional_text(body, "key", most=4_000),
+            fmt=optional_text(body, "format") or "",
+            fast_model=optional_text(body, "fast_model"),
+        )
+        if not {"url", "key", "format"} & body.keys():
+            await asyncio.to_thread(app.sources.add, source)
+            app.sources_changed()
+            return source.shown(app.models.count(source), added=True)
+        return await self._keep_source(source)
+
+    async def _keep_source(self, planned: Source) -> Json:
+        """Test a source and store it, with the address that answered."""
+        app = self._app
+        source, models = await tested(planned, app.sources.reach)
         await asyncio.to_thread(app.sources.add, source)
+        app.models.forget(source.name)
         app.models.learn(source.name, models)
         app.sources_changed()
         return source.shown(len(models), added=True)
-
-    async def _add_local(self, start: Callable[[], Source]) -> Json:
-        """Start the model on this machine unless it runs. It stays until the server ends."""
-        async with self._local_start:
-            source = self._app.sources.named(LOCAL)
-            if source is None:
-                try:
-                    source = await asyncio.to_thread(start)
-                except InputError as error:
-                    raise Refused(str(error), status=502, kind="local") from None
-                self._app.sources.give(source)
-                self._app.sources_changed()
-        return source.shown(len(source.models), added=False)
 
     async def remove_source(self, request: ApiRequest) -> Json:
         """Remove a source and its key."""
@@ -119,33 +137,34 @@ class AppEndpoints:
         self._app.sources_changed()
         return {}
 
+    async def sample(self, request: ApiRequest) -> Json:
+        """Return the sample thread of a language; the first time it is made."""
+        language = required_text(request.body, "language")
+        if language not in LANGUAGES:
+            raise invalid(f"language must be one of {', '.join(LANGUAGES)}")
+        if self._app.setup.sample is None:
+            raise Refused("this server has no sample", status=404, kind="no_sample")
+        async with self._sampling:  # two tabs that open at once get the same thread
+            return {"thread": await self._app.setup.sample(self._app, language)}
+
+    async def local(self, _: ApiRequest) -> Json:
+        """Return the state of the local model."""
+        return self._app.local.shown()
+
+    async def start_local(self, _: ApiRequest) -> Json:
+        """Fetch and start the local model in the background."""
+        self._app.local.begin()
+        return self._app.local.shown()
+
+    async def cancel_local(self, _: ApiRequest) -> Json:
+        """Cancel the download of the local model."""
+        await self._app.local.cancel()
+        return self._app.local.shown()
+
     async def usage(self, request: ApiRequest) -> Json:
         """Return what the last days cost and what compaction saved."""
         days = request.count("days", DEFAULT_DAYS, MOST_DAYS) or DEFAULT_DAYS
-        return await asyncio.to_thread(self._usage.of, days)
-
-    async def live(self, request: ApiRequest) -> "Json | Response":
-        """Stream the requests that go through the gateway: all of them, or those of the key that is sent along."""
-        watched = self._app.setup.watched
-        owner = EVERYBODY if watched is None else watched(request.http.headers.raw)
-        return event_stream(self._app.hub.listen(LIVE + owner, last_event(request), lambda _: []))
-
-    async def log_in(self, request: ApiRequest) -> "Json | Response":
-        """Exchange the password for a cookie."""
-        response = json_response({})
-        if self._guard.password:
-            client = request.http.client
-            login = self._guard.log_in(required_text(request.body, "password"), client.host if client else "")
-            secure = request.http.url.scheme == "https"
-            response.set_cookie(COOKIE, login, max_age=LOGIN_SECONDS, httponly=True, samesite="strict", secure=secure)
-        return response
-
-    async def log_out(self, request: ApiRequest) -> "Json | Response":
-        """End the login of the cookie."""
-        self._guard.log_out(request.http.cookies.get(COOKIE, ""))
-        response = json_response({})
-        response.delete_cookie(COOKIE)
-        return response
+        return await asyncio.to_thread(self._app.usage.of, days)
 
 
 def _outlook(models: Sequence[JsonObject], default: str) -> list[Json]:

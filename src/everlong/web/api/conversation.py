@@ -1,23 +1,21 @@
-"""Endpoints inside one thread: rows and context, turns, compactions, approvals, changes of files, pins and recall.
-
-Also reads the user's message: text, pictures and text files, checked before anything is stored.
-"""
+"""Endpoints inside one thread: rows and context, turns, compactions, approvals, changes of files, pins and recall."""
 
 import asyncio
-import base64
-import binascii
 from contextlib import suppress
 from functools import partial
 
 from starlette.responses import Response
 
-from everlong.core import Image, Json, JsonObject, Message, Part, Role, Text
+from everlong.agent import unified_diff
+from everlong.core import Json, JsonObject, Message, Thread
 from everlong.engine import text_title
 from everlong.errors import InputError, Refused
-from everlong.web.api.endpoint import NO_STORE, ApiRequest, event_stream, last_event
+from everlong.web.api.attachments import user_message
+from everlong.web.api.endpoint import NO_STORE, ApiRequest
 from everlong.web.api.threads import ThreadEndpoints
 from everlong.web.app import AppState
-from everlong.web.fields import flag, invalid, number, object_list, optional_text, required_text
+from everlong.web.fields import flag, invalid, number, optional_text, required_text
+from everlong.web.live.sent import is_message_name
 from everlong.web.state.rows import LONGEST, full_text
 from everlong.web.state.view import MOST_ROWS
 
@@ -26,17 +24,7 @@ __all__ = ["ConversationEndpoints"]
 DEFAULT_ROWS = 100
 LONGEST_FOCUS = 4_000  # characters
 LONGEST_PIN = 20_000
-LONGEST_MESSAGE = 4_000_000  # characters of one text
-MOST_PICTURES, MOST_FILES = 20, 20
-LARGEST_PICTURE = 10 * 1024 * 1024  # bytes
-#: Pictures that models take, and how their bytes begin.
-PICTURES: dict[str, tuple[bytes, ...]] = {
-    "image/png": (b"\x89PNG\r\n\x1a\n",),
-    "image/jpeg": (b"\xff\xd8\xff",),
-    "image/gif": (b"GIF87a", b"GIF89a"),
-    "image/webp": (b"RIFF",),
-}
-ATTACHED_FILE = '<file name="{name}">\n{text}\n</file>'
+LONGEST_DIFF = 200_000
 
 
 class ConversationEndpoints:
@@ -47,14 +35,14 @@ class ConversationEndpoints:
         self._threads = threads
 
     async def _thread(self, request: ApiRequest) -> str:
-        """Return the thread in the path. Raises NoThread if the app has none of that name."""
+        """Return the thread in the path. Raises NoThread if the app has no such thread."""
         return (await asyncio.to_thread(self._app.known, request.thread)).id
 
     async def rows(self, request: ApiRequest) -> Json:
         """Return a page of rows."""
         thread = await self._thread(request)
         call = None
-        with suppress(Refused):  # without a model, nobody knows what it would be sent
+        with suppress(Refused):  # without a model, the next request is unknown
             call = (await self._app.agents.for_thread(thread)).call
         page = partial(
             self._app.view.page,
@@ -72,62 +60,92 @@ class ConversationEndpoints:
         call = (await self._app.agents.for_thread(thread)).call
         return await asyncio.to_thread(self._app.view.why, thread, request.order, call)
 
+    async def kept(self, request: ApiRequest) -> Json:
+        """Return what a compaction left of the messages that it covers."""
+        return await asyncio.to_thread(self._app.view.kept, await self._thread(request), request.order)
+
     async def original(self, request: ApiRequest) -> "Json | Response":
         """Return the original behind a reference, byte for byte."""
         thread = await self._thread(request)
         original = await asyncio.to_thread(self._app.threads.original, thread, request.path_name("ref"))
         if original is None:
-            raise Refused("there is no such original", status=404, kind="no_original")
+            raise Refused("the original is not stored", status=404, kind="no_original")
         return Response(original, media_type="text/plain; charset=utf-8", headers=NO_STORE)
 
     async def context(self, request: ApiRequest) -> Json:
         """Return how full the window is."""
         return await self._app.updates.context(await self._thread(request))
 
-    async def events(self, request: ApiRequest) -> "Json | Response":
-        """Stream the events of the thread."""
-        thread = await self._thread(request)
-        app = self._app
-        await app.updates.follow(thread)
-        last = last_event(request) or request.query("last")[:80]
-
-        def hello(behind: bool) -> list[JsonObject]:
-            return [*app.turns.hello(thread, behind), *app.approvals.waiting(thread)]
-
-        await app.compactions.resume(thread)
-        return event_stream(app.hub.listen(thread, last, hello))
-
     async def turn(self, request: ApiRequest) -> Json:
-        """Send a user message."""
-        thread = await self._thread(request)
-        await self._app.turns.say(thread, _user_message(request.body))
-        return {}
+        """Send a user message: at the end, or as another version of the message at `instead_of`.
+
+        A message with an `id` is stored once, however often it is sent.
+        """
+        thread = await asyncio.to_thread(self._app.known, request.thread)
+        message, name = user_message(request.body), _message_name(request.body)
+        order = number(request.body, "instead_of")
+        if order is not None:
+            thread = await self._version(thread, order, message)
+        await self._app.turns.say(thread.id, message, name)
+        return {"thread": thread.id}
 
     async def stop(self, request: ApiRequest) -> Json:
         """Stop the running turn."""
-        return {"stopped": self._app.turns.stop(await self._thread(request))}
+        return {"stopped": await self._app.turns.stop(await self._thread(request))}
 
     async def retry(self, request: ApiRequest) -> Json:
-        """Answer the last user message again."""
-        await self._app.turns.again(await self._thread(request))
+        """Retry a failed answer: the text before it broke off stays as a version."""
+        app = self._app
+        thread = await asyncio.to_thread(app.known, request.thread)
+        _, message = await app.turns.question(thread.id)
+        last = (await asyncio.to_thread(app.threads.last, thread.id, 1))[-1]
+        if isinstance(last.entry, Message) and last.entry.ending:
+            thread = await self._version(thread, last.order, message)
+        await app.turns.again(thread.id)
+        return {"thread": thread.id}
+
+    async def go_on(self, request: ApiRequest) -> Json:
+        """Write the rest of the last answer, which broke off."""
+        await self._app.turns.go_on(await self._thread(request))
         return {}
 
     async def regenerate(self, request: ApiRequest) -> Json:
-        """Answer the last user message again on a branch. The thread with the old answer is archived, not changed."""
-        app = self._app
+        """Answer a user message again: the last one, or the one before `order`. The old answer stays a version.
+
+        With `model` another model answers, from here on.
+        """
+        app, model = self._app, optional_text(request.body, "model")
         thread = await asyncio.to_thread(app.known, request.thread)
-        order, message = await app.turns.question(thread.id)
-        title = thread.title or text_title(message.text)
-        branch = await self._threads.branched(thread, order + 1, title)
-        await app.turns.again(branch.id)
-        await asyncio.to_thread(partial(app.threads.change, thread.id, archived=True))
-        app.hub.publish(thread.id, {"type": "moved", "thread": branch.id})
-        return self._threads.shown(branch)
+        order, message = await app.turns.question(thread.id, number(request.body, "order"))
+        if model:
+            app.models.chosen(model)  # before anything changes: its source may be gone
+        version = await self._version(thread, order + 1, message)
+        if model:
+            version = await self._threads.speak_with(version, model)
+        await app.turns.again(version.id)
+        return self._threads.shown(version)
+
+    async def _version(self, thread: Thread, order: int, message: Message) -> Thread:
+        """Create a version with only the rows before an order; pages that show the old version move to it."""
+        if await self._app.turns.busy(thread.id):
+            raise Refused("a turn is already running", status=409, kind="running")
+        version = await self._threads.version(thread, order, thread.title or text_title(message.text))
+        self._app.hub.publish(thread.id, {"type": "moved", "thread": version.id})
+        return version
 
     async def compact(self, request: ApiRequest) -> Json:
         """Start a summary now."""
         thread = await self._thread(request)
         await self._app.compactions.compact(thread, optional_text(request.body, "focus", most=LONGEST_FOCUS) or "")
+        return {}
+
+    async def cancel_compaction(self, request: ApiRequest) -> Json:
+        """Cancel the summary that is being written; nothing changes."""
+        thread = await self._thread(request)
+        if thread in self._app.turns.elsewhere.compacting:
+            self._app.site.relay.call("cancel", thread)
+        elif not self._app.compactions.cancel(thread):
+            raise Refused("no summary of this thread is being written", status=409, kind="not_compacting")
         return {}
 
     async def undo(self, request: ApiRequest) -> Json:
@@ -140,7 +158,7 @@ class ConversationEndpoints:
         """Allow or forbid what a tool is about to do: once, thread, always or no."""
         thread = await self._thread(request)
         given = required_text(request.body, "answer")
-        self._app.approvals.answer(thread, required_text(request.body, "id"), given)
+        await self._app.approvals.answer(thread, required_text(request.body, "id"), given)
         return {}
 
     async def changes(self, request: ApiRequest) -> Json:
@@ -159,8 +177,17 @@ class ConversationEndpoints:
             for change in listed
         ]
 
+    async def diff(self, request: ApiRequest) -> Json:
+        """Return a change of a file as a unified diff; null if it is no longer known."""
+        read = partial(self._app.changes.sides, await self._thread(request), request.path_name("change"))
+        sides = await asyncio.to_thread(read)
+        if sides is None:
+            return {"diff": None, "cut": False}
+        diff = await asyncio.to_thread(unified_diff, *(side.decode("utf-8", "replace") for side in sides))
+        return {"diff": diff[:LONGEST_DIFF], "cut": len(diff) > LONGEST_DIFF}
+
     async def restore(self, request: ApiRequest) -> Json:
-        """Make a file what it was before a change; with `force` also if somebody else changed it since."""
+        """Restore a file as it was before a change; with `force`, even if it was changed since."""
         thread, force = await self._thread(request), flag(request.body, "force") or False
         try:
             restore = partial(self._app.changes.restore, thread, request.path_name("change"), force=force)
@@ -214,39 +241,8 @@ class ConversationEndpoints:
         return {"hits": hits, "original": original}
 
 
-def _user_message(body: JsonObject) -> Message:
-    """Return the user's message. Raises Refused if a part cannot be sent or there is none.
-
-    Example: {"text": "look", "images": [{"media_type": "image/png", "data": "iVBO…"}]} -> a text and a picture
-    """
-    text = optional_text(body, "text", most=LONGEST_MESSAGE) or ""
-    parts: list[Part] = [Text(text)] if text.strip() else []
-    parts += [_file(row) for row in object_list(body, "files", most=MOST_FILES)]
-    parts += [_picture(row) for row in object_list(body, "images", most=MOST_PICTURES)]
-    if not parts:
-        raise invalid("the message is empty")
-    return Message(Role.USER, tuple(parts))
-
-
-def _file(row: JsonObject) -> Text:
-    name = " ".join((optional_text(row, "name") or "file").split()).replace('"', "'")
-    text = optional_text(row, "text", most=LONGEST_MESSAGE) or ""
-    if "\0" in text:
-        raise invalid(f"{name[:80]!r} is not a text file")
-    return Text(ATTACHED_FILE.format(name=name, text=text.rstrip("\n")))
-
-
-def _picture(row: JsonObject) -> Image:
-    kind = required_text(row, "media_type").lower()
-    data = required_text(row, "data", most=2 * LARGEST_PICTURE)
-    if kind not in PICTURES:
-        raise Refused(f"a picture must be one of {', '.join(sorted(PICTURES))}", status=415, kind="picture")
-    try:
-        content = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        raise invalid("the picture is not base64") from None
-    if len(content) > LARGEST_PICTURE:
-        raise Refused(f"a picture may have at most {LARGEST_PICTURE:,} bytes", status=413, kind="too_large")
-    if not content.startswith(PICTURES[kind]):
-        raise Refused(f"the picture is not {kind}", status=415, kind="picture")
-    return Image(data=data, media_type=kind)
+def _message_name(body: JsonObject) -> str:
+    name = optional_text(body, "id") or ""
+    if name and not is_message_name(name):
+        raise invalid("id must have 8 to 64 letters, digits or hyphens")
+    return name

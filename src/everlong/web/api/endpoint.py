@@ -1,4 +1,4 @@
-"""An endpoint of the API: check who asks, read the body within limits, answer errors as JSON.
+"""An endpoint of the API: check the caller, read the body within limits, answer errors as JSON.
 
 Knows no route and no subject: a handler gets an `ApiRequest` and returns JSON or a response of its own.
 """
@@ -26,8 +26,20 @@ from everlong.errors import (
 )
 from everlong.web.api.guard import Guard
 from everlong.web.fields import LARGEST_NUMBER, invalid
+from everlong.web.users.accounts import NOBODY, User
 
-__all__ = ["LARGEST_TURN", "ApiRequest", "Endpoint", "Handler", "event_stream", "json_response", "last_event"]
+__all__ = [
+    "LARGEST_TURN",
+    "LONGEST_EVENT_NAME",
+    "ApiRequest",
+    "Endpoint",
+    "Handler",
+    "event_stream",
+    "json_response",
+    "last_event",
+    "read_body",
+    "too_large",
+]
 
 LARGEST_BODY = 1024 * 1024  # bytes
 LARGEST_TURN = 40 * 1024 * 1024  # bytes, with pictures
@@ -53,6 +65,8 @@ class ApiRequest:
 
     http: Request
     body: JsonObject
+    #: The user who sent it.
+    user: User = NOBODY
 
     @property
     def thread(self) -> str:
@@ -78,31 +92,38 @@ class ApiRequest:
         if not text:
             return default
         if not text.isdecimal() or not text.isascii() or len(text) > 10:
-            raise invalid(f"{name} must be a whole number, at least 0")
+            raise invalid(f"{name} must be a whole number of at least 0")
         return min(int(text), most)
 
 
 #: Answers a request with a JSON value, or with a response of its own.
 Handler: TypeAlias = "Callable[[ApiRequest], Awaitable[Json | Response]]"
+#: Returns the handler for the requests of a user.
+Choose: TypeAlias = Callable[[User], Awaitable[Handler]]
 
 
 class Endpoint:
-    """One endpoint as an ASGI application. Only the login itself works with `login_needed=False`."""
+    """One endpoint as an ASGI application; `choose` returns the handler for a user. Only logging in needs no login.
+
+    With `upload` the body is a file, which the handler reads itself, within limits of its own.
+    """
 
     def __init__(
         self,
         guard: Guard,
-        handler: Handler,
+        choose: Choose,
         *,
         status: int = 200,
         largest: int = LARGEST_BODY,
         login_needed: bool = True,
+        upload: bool = False,
     ) -> None:
         self._guard = guard
-        self._handler = handler
+        self._choose = choose
         self._status = status
         self._largest = largest
         self._login_needed = login_needed
+        self._upload = upload
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
@@ -116,11 +137,12 @@ class Endpoint:
         await response(scope, receive, send)
 
     async def _response(self, request: Request) -> Response:
-        self._guard.check(request, login_needed=self._login_needed)
+        user = await self._guard.check(request, login_needed=self._login_needed)
         body: JsonObject = {}
-        if request.method not in ("GET", "HEAD"):
-            body = _json_object(await _read_body(request, self._largest))
-        answer = await self._handler(ApiRequest(request, body))
+        if request.method not in ("GET", "HEAD") and not self._upload:
+            body = _json_object(await read_body(request, self._largest))
+        handler = await self._choose(user)
+        answer = await handler(ApiRequest(request, body, user))
         return answer if isinstance(answer, Response) else json_response(answer, self._status)
 
 
@@ -136,24 +158,26 @@ def event_stream(events: AsyncIterator[str]) -> Response:
 
 
 def last_event(request: ApiRequest) -> str:
-    """Return the name of the event that the page saw last, "" if it says none."""
+    """Return the name of the event that the page saw last; "" if it names none."""
     return request.http.headers.get("last-event-id", "")[:LONGEST_EVENT_NAME]
 
 
-async def _read_body(request: Request, most: int) -> bytes:
+async def read_body(request: Request, most: int) -> bytes:
+    """Return the body of a request. Raises Refused if it is too large."""
     length = request.headers.get("content-length", "")
     if length.isdecimal() and int(length) > most:
-        raise _too_large(most)
+        raise too_large(most)
     body = bytearray()
     async for part in request.stream():
         body += part
         if len(body) > most:
-            raise _too_large(most)
+            raise too_large(most)
     return bytes(body)
 
 
-def _too_large(most: int) -> Refused:
-    return Refused(f"a request may have at most {most:,} bytes", status=413, kind="too_large")
+def too_large(most: int) -> Refused:
+    """Return the refusal of a body that is too large."""
+    return Refused(f"a request can have at most {most:,} bytes", status=413, kind="too_large")
 
 
 def _json_object(body: bytes) -> JsonObject:

@@ -1,25 +1,22 @@
-"""Run summaries and titles beside the conversation, automatic or requested, and report their progress to pages."""
+"""Run summaries and titles in the background, automatic or requested, and report their progress to pages."""
 
 import asyncio
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 
-from everlong.core import Event, EventKind
-from everlong.engine import Author, Engine, Summaries, Titles
+from everlong.core import Event, EventKind, JsonObject
+from everlong.engine import Author, Background, Carried, Engine, Model, Prepared, Summaries, Taken, Titles
 from everlong.errors import EverlongError, Refused
+from everlong.jobs import Jobs, NotHere
 from everlong.web.live.hub import Hub
+from everlong.web.live.outcomes import outcome_of, reason_of
 from everlong.web.live.updates import LiveUpdates
-from everlong.web.state.agents import Agents
+from everlong.web.state.agents import Agents, ThreadAgent
 from everlong.web.state.models import Models
 from everlong.web.state.settings import AppSettings
 
 __all__ = ["Compactions"]
 
-STATES = {
-    EventKind.SUMMARY_STARTED: "started",
-    EventKind.SUMMARY_APPLIED: "done",
-    EventKind.SUMMARY_SKIPPED: "skipped",
-    EventKind.SUMMARY_FAILED: "failed",
-}
 #: Other events that change the next request.
 CHANGES = frozenset(
     {
@@ -34,30 +31,68 @@ CHANGES = frozenset(
 CLOSE_SECONDS = 5.0  # that summaries and titles have to finish when the server ends
 
 
+class ThreadCarrier:
+    """Packs the app's threads for other processes and opens them: all are in the store, so their names are enough."""
+
+    def __init__(self, agents: Agents) -> None:
+        self._agents = agents
+
+    def pack(self, prepared: Prepared, model: Model) -> Carried | None:  # noqa: ARG002 - the thread says its model
+        """Return the name of the thread."""
+        return Carried(prepared.thread)
+
+    @asynccontextmanager
+    async def open(self, key: str, load: bytes) -> AsyncIterator[Taken | None]:  # noqa: ARG002 - there is none
+        """Open the thread with its own model. Raises NotHere if the model's source is unknown here."""
+        try:
+            speaker = await self._agents.for_thread(key)
+        except Refused as error:
+            raise NotHere(str(error)) from error
+        yield Taken(key, speaker.call, speaker.chosen.client)
+
+
 class Compactions:
     """The summaries and titles of one engine, written by the models in the settings."""
 
-    def __init__(self, engine: Engine, hub: Hub, agents: Agents, models: Models, updates: LiveUpdates) -> None:
+    def __init__(
+        self, engine: Engine, hub: Hub, agents: Agents, models: Models, updates: LiveUpdates, jobs: Jobs
+    ) -> None:
         self._engine = engine
+        self._background = Background(jobs, ThreadCarrier(agents), summaries="thread summary", titles="thread title")
         self._hub = hub
         self._agents = agents
         self._models = models
         self._updates = updates
         self._texts: dict[str, str] = {}
+        #: The kind of the last event about a summary that was published, by thread.
+        self._published: dict[str, EventKind] = {}
         self._summaries: Summaries | None = None
         self._titles: Titles | None = None
+        #: Schedulers of earlier settings that still write.
+        self._ending: list[Summaries] = []
         updates.compacting = self.running
+        updates.may_summarise = self.may_begin
 
     def apply(self, settings: AppSettings) -> None:
-        """Write with the models that a person chose from now on, else with those of each thread's own source."""
+        """Write with the models in the settings from now on, else with those of each thread's own source."""
         for old in (self._summaries, self._titles):
             if old is not None:
                 self._engine.after_turn.remove(old.after_turn)
-                self._updates.spawn(old.drain())  # it finishes what runs and starts nothing more
+                self._updates.spawn(self._drain(old))
         own = self._models.beside
         authors = self._authors(settings.summary_model, settings.naming_model)
-        self._summaries = Summaries(self._engine, authors, own_model=own, watch=self._watch)
-        self._titles = Titles(self._engine, self._authors(settings.naming_model, settings.summary_model), own_model=own)
+        background = self._background
+        self._summaries = Summaries(self._engine, authors, own_model=own, watch=self._watch, background=background)
+        namers = self._authors(settings.naming_model, settings.summary_model)
+        self._titles = Titles(self._engine, namers, own_model=own, background=background)
+
+    async def _drain(self, old: Summaries | Titles) -> None:
+        """Let the previous scheduler finish; it starts nothing new."""
+        if isinstance(old, Summaries):
+            self._ending.append(old)
+        await old.drain()
+        if isinstance(old, Summaries):
+            self._ending.remove(old)
 
     def _authors(self, *models: str) -> tuple[Author, ...]:
         authors = []
@@ -77,37 +112,58 @@ class Compactions:
 
     def _watch(self, thread: str, text: str) -> None:
         self._texts[thread] = self._texts.get(thread, "") + text
-        self._publish(thread, "words", text=text)
+        self._publish(thread, {"state": "words", "text": text})
 
-    def _publish(self, thread: str, state: str, *, text: str = "", reason: str = "") -> None:
-        self._hub.publish(thread, {"type": "compacting", "state": state, "text": text, "reason": reason})
+    def _publish(self, thread: str, fields: JsonObject) -> None:
+        self._hub.publish(thread, {"type": "compacting", "text": "", "reason": "", **fields})
 
     def observe(self, thread: str, event: Event) -> None:
         """Report an event of the engine to the pages. Called in the event loop."""
-        state = STATES.get(event.kind)
-        if state is not None:
+        outcome = outcome_of(event)
+        if outcome is not None:
             if event.kind is EventKind.SUMMARY_STARTED:
                 self._texts[thread] = ""
             else:
                 self._texts.pop(thread, None)
-            self._publish(thread, state, reason=event.reason)
-        if state is not None or event.kind in CHANGES:
+            self._published[thread] = event.kind
+            self._publish(thread, outcome)
+        if outcome is not None or event.kind in CHANGES:
             self._updates.refresh(thread)
 
     async def compact(self, thread: str, focus: str) -> None:
-        """Start a summary because somebody asked for it. Raises Refused while one is being written."""
+        """Start a requested summary. Raises Refused while one is being written."""
         speaker = await self._agents.for_thread(thread)
+        if self.running(thread):
+            raise Refused("this thread is already being compacted", status=409, kind="compacting")
+        self._updates.spawn(self.summarize(thread, speaker, focus))
+
+    async def summarize(self, thread: str, speaker: ThreadAgent, focus: str = "") -> None:
+        """Write a summary; return when it is stored or has failed."""
         summaries = self._summaries
         assert summaries is not None, "the settings are applied when the server starts"
-        if self.running(thread):
-            raise Refused("a summary of this thread is already being written", status=409, kind="compacting")
+        self._published.pop(thread, None)
+        outcome = await summaries.compact(thread, speaker.call, speaker.chosen.client, focus=focus)
+        if self._published.pop(thread, None) is not outcome.kind:  # it ended before an event could report it
+            self._texts.pop(thread, None)
+            state = "skipped" if outcome.kind is EventKind.SUMMARY_SKIPPED else "failed"
+            self._publish(thread, {"state": state, **reason_of(outcome.reason)})
 
-        async def summarize() -> None:
-            outcome = await summaries.compact(thread, speaker.call, speaker.chosen.client, focus=focus)
-            if outcome.kind is EventKind.SUMMARY_FAILED and self._texts.pop(thread, None) is not None:
-                self._publish(thread, "failed", reason=outcome.reason)
+    def cancel(self, thread: str) -> bool:
+        """Cancel the summary that is being written; return whether there was one."""
+        current = [] if self._summaries is None else [self._summaries]
+        return self.running(thread) and any(each.cancel(thread) for each in (*current, *self._ending))
 
-        self._updates.spawn(summarize())
+    def forget(self, thread: str) -> None:
+        """Cancel everything that is being written for a removed thread, in any process. Called in the event loop."""
+        self._updates.spawn(self._cancel_jobs(thread))
+
+    async def _cancel_jobs(self, thread: str) -> None:
+        with suppress(EverlongError):
+            await self._background.jobs.cancel(thread)
+
+    def may_begin(self, thread: str, model: Model, name: str) -> bool:
+        """Return whether a summary of the thread starts automatically when one is due. Reads the store."""
+        return self._summaries is not None and self._summaries.may_begin(thread, model, name)
 
     async def undo(self, thread: str) -> bool:
         """Undo the newest compaction and return whether there was one."""

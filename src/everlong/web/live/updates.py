@@ -4,10 +4,11 @@ import asyncio
 from collections.abc import Callable, Coroutine
 
 from everlong.core import JsonObject
-from everlong.engine import Engine
+from everlong.engine import Engine, Model, Preview
 from everlong.errors import BudgetImpossible, EverlongError, NoThread, Refused
 from everlong.web.live.hub import Hub
 from everlong.web.state.agents import Agents
+from everlong.web.state.models import window_source
 from everlong.web.state.view import ThreadView
 
 __all__ = ["LiveUpdates"]
@@ -16,10 +17,16 @@ MILLION = 1_000_000
 
 
 class LiveUpdates:
-    """The live updates of all threads. Belongs to one event loop. `compacting` says if a summary is being written."""
+    """The live updates of all threads. Belongs to one event loop.
+
+    `compacting` says if a summary is being written, `may_summarise` if one starts automatically when it is due.
+    """
 
     def __init__(self, engine: Engine, hub: Hub, agents: Agents, view: ThreadView) -> None:
         self.compacting: Callable[[str], bool] = lambda _: False
+        self.may_summarise: Callable[[str, Model, str], bool] = lambda *_: False
+        #: Whether another process runs the turn of a thread; then that process says which rows to publish.
+        self.elsewhere: Callable[[str], bool] = lambda _: False
         #: Threads whose turn is being published.
         self.streaming: set[str] = set()
         self._engine = engine
@@ -51,6 +58,15 @@ class LiveUpdates:
             self._next.setdefault(thread, stored.length)
             self._titles.setdefault(thread, stored.title)
 
+    @property
+    def followed(self) -> list[str]:
+        """The threads whose rows are published here."""
+        return list(self._next)
+
+    def follows(self, thread: str) -> bool:
+        """Return whether the rows of a thread are published here as they come."""
+        return thread in self._next
+
     def forget(self, thread: str) -> None:
         """Drop what is known of a thread that was removed."""
         self._next.pop(thread, None)
@@ -62,9 +78,9 @@ class LiveUpdates:
         """Publish the new rows, each once, in order.
 
         A quick model's answer is stored before its words are published. So while a thread is in `streaming`, answers
-        wait: of those that are new only the first `answers` are published.
+        wait: only the first `answers` of the new ones are published.
         """
-        if thread not in self._next:
+        if thread not in self._next or self.elsewhere(thread):
             return
         async with self._locks.setdefault(thread, asyncio.Lock()):
             start = self._next.get(thread, 0)
@@ -77,6 +93,24 @@ class LiveUpdates:
             self._next[thread] = start + len(rows)
             for row in rows:
                 self._hub.publish(thread, {"type": "row", "row": row})
+
+    def title_of(self, thread: str) -> str:
+        """Return the title that pages know; the next change of it is published."""
+        return self._titles.get(thread, "")
+
+    async def repeat_rows(self, thread: str, fields: JsonObject) -> None:
+        """Send the pages here the rows that another process has published, up to the order that it names."""
+        until = fields.get("until")
+        if thread not in self._next or thread in self.streaming or not isinstance(until, int):
+            return
+        async with self._locks.setdefault(thread, asyncio.Lock()):
+            start = self._next.get(thread, 0)
+            if until <= start:
+                return
+            rows = (await asyncio.to_thread(self._view.rows, thread, start))[: until - start]
+            self._next[thread] = start + len(rows)
+            for row in rows:
+                self._hub.repeat(thread, {"type": "row", "row": row})
 
     async def title(self, thread: str) -> None:
         """Publish the title if it changed."""
@@ -111,14 +145,16 @@ class LiveUpdates:
         preview = await self._engine.preview(thread, speaker.call)
         undo = await asyncio.to_thread(self._view.can_undo, thread)
         settings, window, meter = self._agents.settings, preview.window, preview.meter
-        price = window.prices.input
+        price, client = window.prices.input, speaker.chosen.client
+        on = speaker.choices.on(settings, known=speaker.window.known)
+        writes = on and await asyncio.to_thread(self.may_summarise, thread, client, speaker.chosen.name)
         return {
             "model": speaker.chosen.id,
             "tokens": meter.tokens,
             "limit": preview.limit,
-            "high": meter.threshold,
+            **_due(preview, on=on, writes=writes),
             "window": meter.limit if meter.known else None,
-            "window_source": window.source,
+            "window_source": window_source(window, speaker.chosen.id, settings),
             "assumed": None if meter.known else meter.limit,
             "known": meter.known,
             "certainty": preview.certainty,
@@ -126,7 +162,7 @@ class LiveUpdates:
             "messages": preview.messages,
             "covered": preview.covered,
             "auto": speaker.choices.auto,
-            "auto_on": speaker.choices.on(settings, known=speaker.window.known),
+            "auto_on": on,
             "compacting": self.compacting(thread),
             "threshold": settings.threshold,
             "can_undo": undo,
@@ -134,8 +170,28 @@ class LiveUpdates:
         }
 
 
+def _due(preview: Preview, *, on: bool, writes: bool) -> JsonObject:
+    """Return when the next compaction comes and what the next message does; the page only shows it.
+
+    `soon` and `high` are tokens: from `soon` on, a summary starts after the answer; above `high`, the request is
+    compacted before it is sent. `next` is what the next message causes now: "nothing", a "summary" after its answer, a
+    "compaction" before it, a "trim" of what does not fit, or "rules": the preset has limits of its own.
+    """
+    due, tokens = preview.due, preview.tokens
+    soon, high = (None, None) if due is None else (due.soon if writes else due.at, due.at)
+    if tokens > preview.limit:
+        happens = "compaction" if on else "trim"
+    elif soon is None or high is None:
+        happens = "rules"
+    elif not on:
+        happens = "nothing"
+    else:
+        happens = "compaction" if tokens > high else "summary" if tokens >= soon else "nothing"
+    return {"soon": soon, "high": high, "next": happens, "undone": preview.undone}
+
+
 def _up_to(rows: list[JsonObject], answers: int) -> list[JsonObject]:
-    """Return the rows before the first answer that is one too many."""
+    """Return the rows up to the allowed number of answers."""
     for at, row in enumerate(rows):
         if row.get("role") == "assistant":
             answers -= 1

@@ -1,7 +1,7 @@
-"""Which servers an added source may be: the public ones, those of this machine and its network, never those of a cloud.
+"""Which servers an added source may use: public ones, this machine and its network, never a cloud's metadata service.
 
-A name is looked up and checked for every connection, and the connection goes to the address that was checked: a name
-that means another address the next time leads nowhere.
+A name is looked up and checked for every connection, and the connection goes to the address that was checked. So a name
+that changes to a forbidden address leads nowhere.
 """
 
 import ipaddress
@@ -33,7 +33,7 @@ NEAR = tuple(
         ),
     )
 )
-#: Where clouds tell a machine its own secrets, wherever that lies.
+#: Where clouds give a machine its own secrets.
 NEVER = tuple(
     map(
         ipaddress.ip_network,
@@ -52,12 +52,12 @@ NEVER = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What may be connected to. Only a `near` app, which no other machine reaches, may use its network, and http."""
+    """Limits on connections. Only a `near` app, which no other machine can reach, may use its own network and http."""
 
     near: bool
 
     def allows(self, address: Address) -> bool:
-        """Whether an address may be connected to. Example: 127.0.0.1 -> if near; 169.254.169.254 -> False"""
+        """Return whether an address is allowed. Example: 127.0.0.1 -> if near; 169.254.169.254 -> False"""
         inner = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
         if inner is not None:
             return self.allows(inner)
@@ -66,7 +66,7 @@ class Reach:
         return is_public(address) or (self.near and any(address in network for network in NEAR))
 
     def allows_url(self, url: str) -> bool:
-        """Whether a base address may be used, as far as it says itself; names are checked when they are looked up."""
+        """Return whether a base address looks allowed; host names are checked when they are looked up."""
         parts = urlsplit(url)
         if parts.scheme != "https" and not self.near:
             return False
@@ -74,10 +74,10 @@ class Reach:
         try:
             return self.allows(ipaddress.ip_address(host))
         except ValueError:
-            return not host.replace(".", "").isdigit()  # 127.1, 2130706433: names to us, addresses to others
+            return not host.replace(".", "").isdigit()  # other programs read 127.1 and 2130706433 as addresses
 
     def resolver(self, resolve: Resolve = resolve_by_system) -> AbstractResolver:
-        """Return what looks names up for a connection, and checks them."""
+        """Return the resolver that looks up and checks names for a connection."""
         return _CheckedNames(self, resolve)
 
 
@@ -85,7 +85,7 @@ NEAR_BY = Reach(near=True)
 
 
 class _CheckedNames(AbstractResolver):
-    """Resolves a name to its addresses, if all of them are allowed: any could be the one that is used."""
+    """Resolves a name to its addresses, if all of them are allowed, because any of them may be used."""
 
     def __init__(self, reach: Reach, resolve: Resolve) -> None:
         self._reach = reach

@@ -6,11 +6,13 @@ of a thread, not with its messages.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Literal, TypeAlias, assert_never
 
 from everlong.core import (
     Action,
     Edit,
+    Gone,
     Image,
     Json,
     JsonObject,
@@ -18,6 +20,8 @@ from everlong.core import (
     Point,
     Reasoning,
     Recalled,
+    Removal,
+    Restoration,
     Role,
     Row,
     Text,
@@ -27,12 +31,25 @@ from everlong.core import (
     message_ref,
     part_ref,
 )
-from everlong.engine import SUMMARY, summary_in
+from everlong.engine import SUMMARY, left_by, summary_in
+from everlong.summarize import for_people
 
-__all__ = ["LONGEST", "Status", "Statuses", "full_text", "message_status", "row_json", "statuses_of"]
+__all__ = [
+    "LONGEST",
+    "Status",
+    "Statuses",
+    "figures_json",
+    "full_text",
+    "kept_json",
+    "message_status",
+    "row_json",
+    "statuses_of",
+]
 
-IMPORTED = "by "  # how the reason of a point begins that another program made
+IMPORTED = "by "  # how the reason of a compaction by another program begins
+MOST_KEPT = 500  # messages left by a compaction that are shown
 LONGEST = 20_000  # characters of one text; the whole is behind its reference
+NO_FIGURES: JsonObject = dict.fromkeys(("messages", "kept", "shortened", "left_out", "tokens_before", "tokens_after"))
 SAFE_PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 #: How a message is sent: whole, shortened, left out, or covered by a summary.
 Status: TypeAlias = Literal["whole", "shortened", "left out", "covered"]
@@ -42,9 +59,9 @@ Status: TypeAlias = Literal["whole", "shortened", "left out", "covered"]
 class Statuses:
     """The effects of the compactions in force, by the order of messages."""
 
-    #: The newest compaction looked at the rows before this order.
+    #: The newest compaction applies to the rows before this order.
     boundary: int = 0
-    #: The newest summary tells of the rows before this order.
+    #: The newest summary covers the rows before this order.
     covers: int = 0
     edits: dict[int, tuple[Edit, ...]] = field(default_factory=dict)
     #: Orders of the compactions in force, and of the newest.
@@ -52,6 +69,8 @@ class Statuses:
     newest: int | None = None
     #: Rows before this order are replaced by a summary as a whole, without edits of their own.
     replaced: int = 0
+    #: Orders of the points that only keep a summary for the next compaction. They do not change what is sent.
+    beside: frozenset[int] = frozenset()
 
     def of(self, order: int) -> Status:
         """Return the status of the message at that order."""
@@ -68,10 +87,16 @@ class Statuses:
         return replace(self, edits={**self.edits, **new})
 
 
-def statuses_of(standing: Sequence[Row]) -> Statuses:
-    """Return the statuses that follow from the compactions in force, given oldest first."""
+def statuses_of(points: Sequence[tuple[Row, bool]]) -> Statuses:
+    """Return the statuses that follow from a thread's compactions, oldest first, each with whether it is in force."""
+    standing = [row for row, stands in points if stands]
+    beside = frozenset(
+        row.order
+        for (before, stood), (row, stands) in pairwise(points)
+        if stood and stands and left_by(before) == left_by(row)
+    )
     if not standing or not isinstance(standing[-1].entry, Point):
-        return Statuses()
+        return Statuses(beside=beside)
     edits: dict[int, tuple[Edit, ...]] = {}
     for row in reversed(standing):
         if isinstance(row.entry, Point):
@@ -87,6 +112,7 @@ def statuses_of(standing: Sequence[Row]) -> Statuses:
         standing=frozenset(row.order for row in standing),
         newest=standing[-1].order,
         replaced=newest.boundary if newest.account and not newest.edits else 0,
+        beside=beside,
     )
 
 
@@ -123,19 +149,24 @@ def row_json(row: Row, statuses: Statuses, pinned: frozenset[int] = frozenset())
         "covers": None,
         "reason": "",
         "focus": "",
-        "tokens_before": None,
-        "tokens_after": None,
+        **NO_FIGURES,
         "stands": True,
+        "model": "",
+        "ending": "",
+        "versions": None,
     }
     match row.entry:
         case Message() as message:
             return shown | _message(message) | {"sent": message_status(row.order, message, statuses, pinned)}
         case Point() as point:
-            return shown | _point(row, point) | {"stands": row.order in statuses.standing}
+            fields = _point(row, point, beside=row.order in statuses.beside)
+            return shown | fields | {"stands": row.order in statuses.standing}
         case Recalled(before=before, message=message):
             return shown | _message(message) | {"kind": "recalled", "covers": [before, before]}
         case Withdrawal(point=order):
             return shown | {"kind": "undo", "role": Role.SYSTEM.value, "covers": [order, order]}
+        case Removal() | Restoration() | Gone():
+            return shown | {"kind": "gone", "role": Role.SYSTEM.value}
         case _:
             assert_never(row.entry)
 
@@ -156,6 +187,8 @@ def _message(message: Message) -> JsonObject:
         "images": [*_pictures(message)],
         "calls": calls,
         "results": [_result(result) for result in message.results],
+        "model": message.model,
+        "ending": message.ending,
     }
 
 
@@ -187,13 +220,20 @@ def _picture(image: Image) -> Iterator[str]:
         yield image.url
 
 
-def _point(row: Row, point: Point) -> JsonObject:
-    """Return a compaction: its text, and the first and last order that it covers."""
+def _point(row: Row, point: Point, *, beside: bool) -> JsonObject:
+    """Return a compaction: its text, its figures, and the first and last order that it covers.
+
+    One that only keeps a summary for the next compaction has no figures, because it does not change what is sent.
+    """
     account = summary_in(row)
     summary = account is not None and (point.reason == SUMMARY or point.reason.startswith(IMPORTED))
     covered = account.covers if summary and account is not None else point.boundary
-    ours = [_inside(message.text) for message in point.summary if is_framed(message.text)]
-    text = _inside(point.summary[0].text) if summary and point.summary else "\n\n".join(ours)
+    if summary and account is not None:
+        text = for_people(account, "" if beside or not point.summary else point.summary[0].text)
+    else:
+        text = "\n\n".join(_inside(message.text) for message in point.summary if is_framed(message.text))
+    if summary and not text and point.summary:
+        text = _inside(point.summary[0].text)
     return {
         "kind": "summary" if summary else "cut",
         "role": Role.SYSTEM.value,
@@ -202,14 +242,42 @@ def _point(row: Row, point: Point) -> JsonObject:
         "covers": [0, covered - 1] if covered else None,
         "reason": point.reason,
         "focus": point.focus,
-        "tokens_before": point.tokens_before,
-        "tokens_after": point.tokens_after,
+        "author": "" if account is None or not summary else account.source,
+        "waits": beside,
+        **(NO_FIGURES if beside else figures_json(point)),
     }
 
 
+def figures_json(point: Point) -> JsonObject:
+    """Return the figures of a compaction as they were when it happened; null for those that an older one lacks."""
+    before, after = point.sizes
+    figures: JsonObject = {**NO_FIGURES, "tokens_before": before or None, "tokens_after": after or None}
+    if point.figures is not None:
+        figures |= {name: getattr(point.figures, name) for name in ("messages", "kept", "shortened", "left_out")}
+    return figures
+
+
+def kept_json(point: Point) -> list[Json]:
+    """Return what a compaction left in place of the messages that it covers, in the order it is sent in.
+
+    `ours` are a summary, excerpts and names; the others are messages of the thread, whole or shortened.
+    """
+    return [
+        {
+            "role": message.role.value,
+            "ours": is_framed(message.text),
+            "text": (_inside(message.text) if is_framed(message.text) else full_text(message))[:LONGEST],
+        }
+        for message in point.summary[:MOST_KEPT]
+    ]
+
+
 def _inside(text: str) -> str:
-    """Return the text between the tags of one of our frames."""
-    return "\n".join(text.strip().splitlines()[1:-1]) if is_framed(text) else text
+    """Return the text inside one of our frames, without its tags and the notice to the model."""
+    if not is_framed(text):
+        return text
+    inside = "\n".join(text.strip().splitlines()[1:-1])
+    return inside.partition("\n\n")[2] or inside
 
 
 def full_text(message: Message) -> str:

@@ -11,7 +11,8 @@ from typing import Literal, TypeAlias, cast
 from everlong.core import Json, JsonObject, JsonText, Thread
 from everlong.engine import SETTINGS, SURFACE_DEFAULTS, Settings, Threads, defaults_of, read_settings
 from everlong.errors import InputError, Refused
-from everlong.web.fields import flag, invalid, number, optional_text
+from everlong.web.fields import flag, invalid, number, optional_text, stored_object
+from everlong.web.state.options import NO_OPTIONS, Options, stored_options
 from everlong.web.words import LANGUAGES
 
 __all__ = [
@@ -26,6 +27,8 @@ __all__ = [
     "choices_of",
     "load_settings",
     "own_settings",
+    "sample_language",
+    "sample_metadata",
     "save_settings",
     "with_choices",
 ]
@@ -34,6 +37,7 @@ OWNER = "app"  # the owner of the app's threads
 FACTS = "app"  # the kind of the facts that the app stores
 SETTINGS_FACT = "settings"
 METADATA_KEY = "app"
+SAMPLE_KEY = "sample"  # in the metadata of a sample thread: its language
 THRESHOLDS = range(40, 91, 5)  # percent
 LARGEST_WINDOW = 100_000_000  # tokens
 MOST_WINDOWS = 1_000
@@ -91,13 +95,15 @@ class AppSettings:
 
     @property
     def on(self) -> JsonObject:
-        """The engine settings of a thread whose compaction is on."""
-        return {name: _value(self.engine, name) for name in OFF}
+        """The engine settings of a thread whose compaction is on. A pause causes none below the threshold."""
+        values = {name: _value(self.engine, name) for name in OFF}
+        return values | {"cold_mark": max(self.engine.cold_mark, self.engine.threshold_share)}
 
     def over(self, base: Settings) -> Settings:
-        """Return the engine settings of every thread without choices of its own: these over those of the server."""
+        """Return the engine settings of every thread without choices of its own: these override the server's."""
         switch = self.on if self.auto else OFF
-        return base.with_values({**_changed(self.engine), **switch, "preset": self.engine.rules.name})
+        always = {"preset": self.engine.rules.name, "unknown_window": self.engine.unknown_window}
+        return base.with_values({**_changed(self.engine), **switch, **always})
 
 
 def _value(settings: Settings, name: str) -> Json:
@@ -141,6 +147,9 @@ def _changed_engine(settings: Settings, body: JsonObject) -> Settings:
                 f"threshold must be {THRESHOLDS[0]} to {THRESHOLDS[-1]} percent, in steps of {THRESHOLDS.step}"
             )
         given["threshold"] = percent / 100
+    operators = [option.name for option in SETTINGS if option.operator and option.name in given]
+    if operators:
+        raise invalid(f"{operators[0]} can be changed only in the settings of the server")
     try:
         return read_settings(given, base=settings)
     except InputError as error:
@@ -149,7 +158,7 @@ def _changed_engine(settings: Settings, body: JsonObject) -> Settings:
 
 def _read_windows(value: Json) -> tuple[tuple[str, int], ...]:
     if not isinstance(value, dict) or len(value) > MOST_WINDOWS:
-        raise invalid("windows must be an object of model names and tokens")
+        raise invalid("windows must be an object that maps model names to tokens")
     windows = {name: tokens for name, tokens in value.items() if tokens is not None}
     for name, tokens in windows.items():
         if type(tokens) is not int or not 1 <= tokens <= LARGEST_WINDOW:
@@ -163,7 +172,7 @@ def _checked(settings: AppSettings) -> AppSettings:
     if settings.retention_days is not None and settings.retention_days < 1:
         raise invalid("retention_days must be at least 1, or null")
     if settings.engine.untouched:
-        raise invalid("requests must fit, so nothing can be sent untouched: switch automatic compaction off instead")
+        raise invalid("requests must fit, so they cannot be sent unchanged; turn automatic compaction off instead")
     return settings
 
 
@@ -183,11 +192,16 @@ def save_settings(threads: Threads, settings: AppSettings) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choices:
-    """What a person chose for one thread. `model` is SOURCE/NAME; `window` is the figure set for it in the thread."""
+    """What a person chose for one thread. `model` is SOURCE/NAME; `window` is the figure set for it in the thread.
+
+    `language` is the language of the page when the thread began; the default instructions are in it.
+    """
 
     model: str = ""
     auto: Auto = "follow"
     window: int | None = None
+    language: str = ""
+    options: Options = NO_OPTIONS
 
     def on(self, settings: AppSettings, *, known: bool) -> bool:
         """Return whether compaction is automatic; never with an unknown window."""
@@ -196,21 +210,40 @@ class Choices:
 
 def choices_of(thread: Thread) -> Choices:
     """Return the choices for a thread; a choice that cannot be read counts as not made."""
-    stored = _json_object(thread.metadata).get(METADATA_KEY)
+    stored = stored_object(thread.metadata).get(METADATA_KEY)
     if not isinstance(stored, dict):
         return Choices()
-    model, auto, window = stored.get("model"), stored.get("auto"), stored.get("window")
+    model, auto, window, language = (stored.get(name) for name in ("model", "auto", "window", "language"))
     return Choices(
         model=model if isinstance(model, str) else "",
         auto=cast("Auto", auto) if auto in AUTO else "follow",
         window=window if type(window) is int else None,
+        language=language if isinstance(language, str) and language in LANGUAGES else "",
+        options=stored_options(stored.get("options")),
     )
 
 
 def with_choices(metadata: JsonText, choices: Choices) -> JsonText:
     """Return the metadata of a thread with these choices in it."""
-    stored: JsonObject = {"model": choices.model, "auto": choices.auto, "window": choices.window}
-    return json.dumps(_json_object(metadata) | {METADATA_KEY: stored}, ensure_ascii=False)
+    stored: JsonObject = {
+        "model": choices.model,
+        "auto": choices.auto,
+        "window": choices.window,
+        "language": choices.language,
+        "options": {name: value for name, value in choices.options.shown().items() if value not in (None, "")},
+    }
+    return json.dumps(stored_object(metadata) | {METADATA_KEY: stored}, ensure_ascii=False)
+
+
+def sample_metadata(model: str, language: str) -> JsonText:
+    """Return the metadata of a sample thread."""
+    return with_choices(json.dumps({SAMPLE_KEY: language}), Choices(model=model))
+
+
+def sample_language(thread: Thread) -> str:
+    """Return the language of a sample thread, "" for any other."""
+    language = stored_object(thread.metadata).get(SAMPLE_KEY)
+    return language if isinstance(language, str) else ""
 
 
 def own_settings(thread: Thread, settings: AppSettings, *, known: bool) -> tuple[JsonText, Choices]:
@@ -219,7 +252,7 @@ def own_settings(thread: Thread, settings: AppSettings, *, known: bool) -> tuple
     Example: off here, on for all -> summaries off, the highest threshold; follow, with a known window -> nothing
     """
     choices = choices_of(thread)
-    own = _json_object(thread.settings)
+    own = stored_object(thread.settings)
     for name in OFF:
         own.pop(name, None)
     on = choices.on(settings, known=known)
@@ -231,11 +264,3 @@ def own_settings(thread: Thread, settings: AppSettings, *, known: bool) -> tuple
     elif choices.window is not None and own.get("window") == choices.window:
         del own["window"]
     return json.dumps(own), replace(choices, window=window)
-
-
-def _json_object(text: JsonText) -> JsonObject:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -5,9 +5,11 @@ a log or a `repr`.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from everlong.core import JsonObject
@@ -17,27 +19,32 @@ from everlong.llm import KNOWN, Endpoint, endpoint_at
 from everlong.store import close_to_others, make_folder, read_input, write_private
 from everlong.web.fields import invalid
 from everlong.web.state.reach import NEAR_BY, Reach
-from everlong.wire import FORMATS
+from everlong.wire import FORMATS, format_named
 
-__all__ = ["Source", "Sources", "environment_sources", "sources_file"]
+__all__ = ["Source", "Sources", "Vault", "environment_sources", "sources_file", "with_version"]
 
 FILE = "sources.json"
 MOST_SOURCES = 50
 LONGEST_NAME = 60
+USUAL_VERSION = "v1"
+LISTED_BELOW = "/models"  # where the formats with a version in their addresses list models
+VERSION = re.compile(r"v\d+(?:(?:alpha|beta)\d*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """A place with models. `models` are their names if they are known without a request.
 
-    `fast_model` is the one of them that it recommends for summaries and titles of the conversations held there.
-    A `local` source is a slow model on this machine: it answers, and does nothing beside the conversation.
+    `fast_model` is its model for the summaries and titles of its conversations, if one is set.
+    A `local` source is a slow model on this machine: it answers, but writes no summaries or titles.
+    The `witness` is not a language model: it quotes what it is sent, and its only tool is recall.
     """
 
     name: str
     endpoint: Endpoint
     models: tuple[str, ...] = ()
     local: bool = False
+    witness: bool = False
     fast_model: str = ""
 
     def shown(self, models: int, *, added: bool) -> JsonObject:
@@ -52,6 +59,19 @@ class Source:
             "fast_model": self.fast_model,
             "added": added,
         }
+
+
+def with_version(endpoint: Endpoint) -> str | None:
+    """Return the address with the version that the format's addresses end with; None if it has one, or needs none.
+
+    Example: http://127.0.0.1:11434 -> http://127.0.0.1:11434/v1
+    """
+    if any(map(VERSION.fullmatch, urlsplit(endpoint.url).path.split("/"))):
+        return None
+    if not format_named(endpoint.fmt).api.models.startswith(LISTED_BELOW):
+        return None
+    known = (url.rpartition("/")[2] for url, fmt, _ in KNOWN.values() if fmt == endpoint.fmt)
+    return f"{endpoint.name}/{next(known, USUAL_VERSION)}"
 
 
 def sources_file(environment: Mapping[str, str]) -> Path:
@@ -73,17 +93,37 @@ def environment_sources(environment: Mapping[str, str]) -> tuple[Source, ...]:
     return tuple(sources)
 
 
-class Sources:
-    """All sources, the server's own first. Without a `file`, added sources are lost when the program ends.
+class Vault(Protocol):
+    """Keeps a text that no one else can read. Reading and writing may wait."""
 
-    `reach` says which servers an added source may be; the server's own may be any.
+    def read(self) -> str:
+        """Return what is kept; "" if there is nothing."""
+
+    def write(self, text: str) -> None:
+        """Keep a text."""
+
+
+class Sources:
+    """All sources, the server's own first. Added ones are kept in a `vault`, else in a `file`, else for this run.
+
+    `reach` says which servers an added source may use; the server's own sources may use any.
     """
 
-    def __init__(self, given: Sequence[Source], file: Path | None, reach: Reach = NEAR_BY) -> None:
+    def __init__(
+        self, given: Sequence[Source], file: Path | None, reach: Reach = NEAR_BY, vault: Vault | None = None
+    ) -> None:
         self.given = tuple(given)
         self.reach = reach
         self._file = file
-        self.added: tuple[Source, ...] = () if file is None else _read(file)
+        self._vault = vault
+        self.added: tuple[Source, ...] = () if file is None or vault is not None else _read(file)
+
+    def load(self) -> None:
+        """Read the added sources again: another process may have changed them."""
+        if self._vault is not None:
+            self.added = _parsed(self._vault.read())
+        elif self._file is not None:
+            self.added = _read(self._file)
 
     @property
     def all(self) -> tuple[Source, ...]:
@@ -109,12 +149,43 @@ class Sources:
             raise invalid(str(error)) from None
         own_name = name.strip() or _name(endpoint)
         if not own_name.isprintable() or "/" in own_name or len(own_name) > LONGEST_NAME:
-            raise invalid(f"the name of a source may have at most {LONGEST_NAME} characters and no slash")
+            raise invalid(f"the name of a provider can have at most {LONGEST_NAME} characters and no slash")
         if any(source.name == own_name for source in self.given):
-            raise Refused(f"{own_name!r} is set by the server itself; choose another name", status=409, kind="taken")
+            raise Refused(
+                f"the server already has a provider {own_name!r}; choose another name", status=409, kind="taken"
+            )
         if len(self.added) >= MOST_SOURCES:
-            raise invalid(f"there are already {MOST_SOURCES} sources")
+            raise invalid(f"there can be at most {MOST_SOURCES} providers")
         return Source(name=own_name, endpoint=endpoint, fast_model=fast_model.strip())
+
+    def changed(
+        self, name: str, *, url: str | None = None, key: str | None = None, fmt: str = "", fast_model: str | None = None
+    ) -> Source:
+        """Return an added source as it would be with other values, without storing it. Raises Refused.
+
+        Its key belongs to its server: another server gets it only if it is given again.
+        """
+        source = self._own(name)
+        endpoint = source.endpoint
+        address = endpoint.url if url is None else url.strip()
+        kept = key if key is not None else endpoint.key if _same_server(endpoint.url, address) else ""
+        try:
+            planned = endpoint_at(address, key=kept, fmt=fmt or endpoint.fmt)
+        except (InputError, ValueError) as error:
+            raise invalid(str(error)) from None
+        if planned.fmt not in FORMATS:
+            raise invalid(f"format must be one of {', '.join(FORMATS)}")
+        fast = source.fast_model if fast_model is None else fast_model.strip()
+        return replace(source, endpoint=planned, fast_model=fast)
+
+    def _own(self, name: str) -> Source:
+        """Return an added source. Raises Refused if there is none of that name."""
+        found = next((source for source in self.added if source.name == name), None)
+        if found is not None:
+            return found
+        if self.named(name) is not None:
+            raise Refused(f"{name!r} was set when the server was started; change it there", status=409, kind="given")
+        raise Refused(f"there is no provider {name[:LONGEST_NAME]!r}", status=404, kind="no_source")
 
     def give(self, source: Source) -> None:
         """Add a source of the server's own, for this run."""
@@ -122,18 +193,16 @@ class Sources:
 
     def add(self, source: Source) -> None:
         """Store a source; it replaces one of the same name. Raises Refused if the file cannot be written."""
-        self._store((*(other for other in self.added if other.name != source.name), source))
+        places = [source if other.name == source.name else other for other in self.added]
+        self._store(tuple(places) if source in places else (*places, source))
 
     def remove(self, name: str) -> None:
         """Remove an added source and its key."""
-        if all(source.name != name for source in self.added):
-            if self.named(name) is not None:
-                raise Refused(f"{name!r} is set by the server itself", status=409, kind="given")
-            raise Refused(f"there is no source {name[:LONGEST_NAME]!r}", status=404, kind="no_source")
-        self._store(tuple(source for source in self.added if source.name != name))
+        own = self._own(name)
+        self._store(tuple(source for source in self.added if source is not own))
 
     def _store(self, added: tuple[Source, ...]) -> None:
-        if self._file is not None:
+        if self._file is not None or self._vault is not None:
             rows = [
                 {
                     "name": source.name,
@@ -144,12 +213,21 @@ class Sources:
                 }
                 for source in added
             ]
+            text = json.dumps({"sources": rows}, indent=2)
             try:
-                _write(self._file, json.dumps({"sources": rows}, indent=2))
+                if self._vault is not None:
+                    self._vault.write(text)
+                elif self._file is not None:
+                    _write(self._file, text)
             except OSError as error:
-                reason = f"the file of sources cannot be written: {error.strerror}"
+                reason = f"the providers file cannot be written: {error.strerror}"
                 raise Refused(reason, status=500, kind="not_kept") from None
         self.added = added
+
+
+def _same_server(one: str, other: str) -> bool:
+    """Return whether two addresses belong to the same server, so that a key for one may go to the other."""
+    return urlsplit(one)[:2] == urlsplit(other)[:2]
 
 
 def _name(endpoint: Endpoint) -> str:
@@ -166,8 +244,15 @@ def _read(path: Path) -> tuple[Source, ...]:
     """Return the stored sources. Rows that cannot be read are skipped; the file is not changed."""
     close_to_others(path)  # it holds keys
     try:
-        rows = json.loads(read_input(path).decode("utf-8"))["sources"]
-    except (InputError, ValueError, LookupError, TypeError, RecursionError):
+        return _parsed(read_input(path).decode("utf-8"))
+    except (InputError, ValueError):
+        return ()
+
+
+def _parsed(text: str) -> tuple[Source, ...]:
+    try:
+        rows = json.loads(text)["sources"]
+    except (ValueError, LookupError, TypeError, RecursionError):
         return ()
     sources: list[Source] = []
     for row in rows if isinstance(rows, list) else []:

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from threading import Lock
 
-from everlong.core import Edit, Json, JsonObject, Message, Row
+from everlong.core import Edit, JsonObject, Message, Point, Row
 from everlong.engine import LEFT_BEFORE, Call, Engine, Prepared
 from everlong.errors import BudgetImpossible, Refused
-from everlong.web.state.rows import LONGEST, Statuses, full_text, message_status, row_json, statuses_of
+from everlong.web.state.rows import LONGEST, Statuses, full_text, kept_json, message_status, row_json, statuses_of
+from everlong.web.state.versions import Versions, mark_versions
 
 __all__ = ["MOST_ROWS", "ThreadView"]
 
@@ -20,8 +21,9 @@ START = 40  # characters by which a shortened message is recognised
 class ThreadView:
     """Reads threads for the page. Safe in any operating system thread."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, versions: Versions) -> None:
         self._engine = engine
+        self._versions = versions
         self._threads = engine.threads
         self._statuses: OrderedDict[str, tuple[tuple[int, int], Statuses]] = OrderedDict()
         self._arrivals: OrderedDict[str, tuple[tuple[int, str], tuple[Edit, ...]]] = OrderedDict()
@@ -42,14 +44,18 @@ class ThreadView:
         else:
             statuses = self._statuses_before(thread, min(point, stored.length))
         pinned = self._pinned(thread)
-        rows: list[Json] = [row_json(row, statuses, pinned) for row in self._threads.read(thread, start, end)]
+        rows = [row_json(row, statuses, pinned) for row in self._threads.read(thread, start, end)]
+        if point is None:
+            mark_versions(rows, self._versions.of(thread).forks(thread), thread, last=end == stored.length)
         total = stored.length if point is None else min(point, stored.length)
-        return {"rows": rows, "first": start == 0, "total": total}
+        return {"rows": [*rows], "first": start == 0, "total": total}
 
     def rows(self, thread: str, start: int) -> list[JsonObject]:
         """Return the rows from an order on, one for each order."""
         statuses, pinned = self.statuses(thread).with_edits(self._arrival_edits(thread, None)), self._pinned(thread)
-        return [row_json(row, statuses, pinned) for row in self._threads.read(thread, start)]
+        rows = [row_json(row, statuses, pinned) for row in self._threads.read(thread, start)]
+        mark_versions(rows, self._versions.of(thread).forks(thread), thread, last=False)
+        return rows
 
     def statuses(self, thread: str) -> Statuses:
         """Return the present statuses; computed again only when a compaction was added or undone."""
@@ -62,7 +68,7 @@ class ThreadView:
             remembered = self._statuses.get(thread)
         if remembered is not None and remembered[0] == key:
             return remembered[1]
-        statuses = statuses_of([row for row, stands in self._threads.points(thread) if stands])
+        statuses = statuses_of(self._threads.points(thread))
         with self._lock:
             self._statuses[thread] = (key, statuses)
             self._statuses.move_to_end(thread)
@@ -100,9 +106,7 @@ class ThreadView:
         if newest is None:
             return Statuses()
         points = self._threads.points(thread)
-        return statuses_of(
-            [row for row, stands in points if row.order == newest.order or (stands and row.order < before)]
-        )
+        return statuses_of([(row, row.order == newest.order or stands) for row, stands in points if row.order < before])
 
     def _pinned(self, thread: str) -> frozenset[int]:
         return frozenset(pin.order for pin in self._threads.pins(thread) if pin.order is not None)
@@ -136,6 +140,13 @@ class ThreadView:
             "as_sent": None if sent is None else full_text(sent)[:LONGEST],
             "original": full_text(row.entry)[:LONGEST],
         }
+
+    def kept(self, thread: str, order: int) -> JsonObject:
+        """Return what a compaction left of the messages that it covers. Raises Refused for any other row."""
+        row = self.row(thread, order)
+        if not isinstance(row.entry, Point):
+            raise Refused("that row is not a compaction", status=404, kind="no_compaction")
+        return {"kept": kept_json(row.entry)}
 
     def _next_request(self, thread: str, call: Call) -> Prepared:
         """Return the next request as it would be sent, before any compaction. Stores and reports nothing."""

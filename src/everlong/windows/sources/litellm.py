@@ -2,8 +2,8 @@
 
     {name: {"litellm_provider", "mode", "max_input_tokens", "max_output_tokens", "input_cost_per_token", …}}
 
-What is not of this shape is left out. Its `max_input_tokens` is the largest prompt; it does not say how large the
-whole window is. Pure: others fetch it and know the day.
+Rows of another shape are left out. `max_input_tokens` is the largest prompt; the table does not have the whole window.
+Pure: the caller fetches the table and passes its date.
 """
 
 from collections.abc import Iterator, Sequence
@@ -49,7 +49,10 @@ def _entries(body: Json, date: str) -> Iterator[Entry]:
 
 
 def _without_owner(name: str, owner: str) -> str:
-    """deepseek/deepseek-chat, of deepseek -> deepseek-chat; the owner's other names count too."""
+    """Return the name without its owner, however that is spelt.
+
+    Example: "deepseek/deepseek-chat" -> "deepseek-chat".
+    """
     head, _, rest = name.partition("/")
     return rest if rest and canonical(head) == owner else name
 

@@ -2,7 +2,7 @@
 
     {provider: {"id", "models": {id: {"limit": {"context", "input", "output"}, "cost": {…}, "modalities": {…}}}}}
 
-What is not of this shape is left out. Pure: others fetch it and know the day.
+Rows of another shape are left out. Pure: the caller fetches the table and passes its date.
 """
 
 from collections.abc import Iterator, Sequence

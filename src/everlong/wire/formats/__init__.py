@@ -1,4 +1,4 @@
-"""The wire formats, one folder each, and the one table of them."""
+"""The wire formats, one folder each, and the table of them."""
 
 from collections.abc import Mapping
 
@@ -14,12 +14,12 @@ from everlong.wire.formats.validation import Problem
 
 __all__ = ["ANTHROPIC", "FORMATS", "GEMINI", "OLLAMA", "OPENAI_CHAT", "OPENAI_RESPONSES", "format_named", "problems"]
 
-#: By name. If a file shows signs of several, the first of them in this order counts.
+#: The formats by name. If a file has signs of several, the first in this order counts.
 FORMATS: Mapping[str, Format] = {each.name: each for each in (OPENAI_CHAT, GEMINI, OPENAI_RESPONSES, ANTHROPIC, OLLAMA)}
 
 
 def format_named(name: str) -> Format:
-    """Return the format of that name. Raises InputError that lists the names there are."""
+    """Return the format with this name. Raises InputError with the names of all formats."""
     known = FORMATS.get(name)
     if known is None:
         meant = did_you_mean(name, FORMATS)
@@ -28,7 +28,7 @@ def format_named(name: str) -> Format:
 
 
 def problems(fmt: str, body: JsonObject) -> list[Problem]:
-    """Return everything for which the provider of the format would reject the body; [] if it is valid.
+    """Return every reason for which the provider of the format would reject the body; [] if it is valid.
 
     Example: problems("openai-chat", {"messages": []}) -> [Problem("messages", "there are no messages")]
     """

@@ -1,8 +1,8 @@
-"""What a wire format is: one value that says everything about it.
+"""The description of a wire format: one value with everything about it.
 
-Each folder beside this module exports one `FORMAT`; `everlong.wire.formats` has the table of them. Code that serves any
-format takes a `Format` and asks it; nothing outside a format's folder compares names of formats. To say something more
-about formats, add a field here and fill it in each folder.
+Each folder beside this module exports one `FORMAT`; `everlong.wire.formats` has the table of them. Code for all formats
+takes a `Format`; nothing outside a format's folder compares names of formats. To describe something new, add a field
+here and fill it in in each folder.
 """
 
 import re
@@ -39,7 +39,8 @@ class Api:
     prompt_path: str = ""
     #: The path that compacts a conversation; "" if there is none.
     compact_path: str = ""
-    #: How the base address of its provider ends; what clients may write instead; further bases with the same paths.
+    #: The end of the provider's base address; the ends that clients may write instead; further bases with the same
+    #: paths.
     base: str = "/v1"
     base_aliases: tuple[str, ...] = ()
     other_bases: tuple[str, ...] = ()
@@ -53,7 +54,7 @@ class Api:
     stream: str = "stream"
     #: Whether a request that does not say gets a stream.
     streams_unasked: bool = False
-    #: How its streams are written; and the part of a query that asks for events instead, if there is one.
+    #: The framing of its streams, and the part of a query that asks for server-sent events instead, if any.
     framing: Framing = SSE
     events_query: str = ""
     #: Fields ("a.b" for one inside another) with the tokens that thinking may take; the first that is there counts.
@@ -61,21 +62,23 @@ class Api:
     #: Fields ("a.b" for one inside another) that limit the length of the reply. If the caller set none,
     #: the first is written.
     lengths: tuple[str, ...]
+    #: The field ("a.b" for one inside another) for nucleus sampling.
+    top_p: str = "top_p"
     #: Whether a request without such a limit is refused.
     needs_length: bool = False
-    #: The field by which a request sets the window that it is given; "" if the server's own counts. Such a server goes
-    #: on past the window and forgets the beginning, unless the length of the reply is limited.
+    #: The field with which a request sets its window; "" if the server decides. Such a server continues past the window
+    #: and forgets the beginning, unless the length of the reply is limited.
     window: str = ""
-    #: Fields by which a server refuses what is too long where it would otherwise cut it and say nothing.
+    #: Fields that make a server refuse a prompt that is too long instead of silently cutting it.
     uncut: Mapping[str, Json] = field(default_factory=dict)
     #: Whether a request may come without messages, to load a model.
     loads: bool = False
-    #: Fields that name a conversation which the server holds, so that the request is not all there is.
+    #: Fields that name a conversation that the server stores, so that the request is not complete.
     held_elsewhere: tuple[str, ...] = ()
-    #: Other spellings of fields, and the usual ones; lists that may be written as their only member.
+    #: Other spellings of fields with the usual ones, and lists that may be written as their only item.
     spellings: Mapping[str, str] = field(default_factory=dict)
     lone: tuple[str, ...] = ()
-    #: The field of a request to count that may hold the request which is counted.
+    #: The field of a counting request that may contain the request to count.
     counted_inside: str = ""
     #: Whether a stream reports its usage only if `stream_options.include_usage` asks for it.
     usage_on_request: bool = False
@@ -84,37 +87,52 @@ class Api:
     #: The header of the key, and the text before the key in it.
     key_header: str = "authorization"
     key_prefix: str = "Bearer "
-    #: The part of a query that may hold the key instead; "" if there is none.
+    #: The query parameter that may contain the key instead; "" if there is none.
     key_query: str = ""
     #: Headers of every request.
     fixed_headers: Mapping[str, str]
 
     @property
     def bases(self) -> tuple[str, ...]:
-        """How the addresses of servers with its paths end."""
+        """The possible ends of a server's base address."""
         return (self.base, *self.other_bases)
 
     def headers(self, key: str) -> dict[str, str]:
-        """Return the headers of a request with this key; without one, only those that every request has."""
+        """Return the headers of a request with this key; without a key, only those that every request has."""
         return {**self.fixed_headers, **({self.key_header: f"{self.key_prefix}{key}"} if key else {})}
 
     def windowed(self, body: JsonObject, tokens: int) -> JsonObject:
-        """Return a body that asks for a window of so many tokens, unless it asks for one already, and to be uncut."""
+        """Return a body that asks for a window of this many tokens, unless it already does, and for no truncation."""
         outer, _, inner = self.window.partition(".")
         settings = body.get(outer)
         asked: JsonObject = {inner: tokens, **(settings if isinstance(settings, dict) else {})}
         return {**self.uncut, **body, outer: asked}
 
+    def drawn_from(self, share: float) -> JsonObject:
+        """Return the fields that set nucleus sampling to this share."""
+        outer, _, inner = self.top_p.partition(".")
+        return {outer: {inner: share} if inner else share}
+
+    def drawn_from_all(self, body: JsonObject) -> JsonObject:
+        """Return a body without nucleus sampling."""
+        outer, _, inner = self.top_p.partition(".")
+        settings = body.get(outer)
+        rest = {name: value for name, value in body.items() if name != outer}
+        if inner and isinstance(settings, dict):
+            left = {name: value for name, value in settings.items() if name != inner}
+            return {**rest, outer: left} if left else rest
+        return rest
+
     def stream_framing(self, query: str) -> Framing:
-        """Return how a stream is written that was asked for with this query."""
+        """Return the framing of a stream that was requested with this query."""
         return SSE if self.events_query and self.events_query in query.split("&") else self.framing
 
     def length(self, body: JsonObject) -> int | None:
-        """Return how long the reply to a body may be; None if it does not say."""
+        """Return the longest reply that a body asks for; None if it does not say."""
         return _tokens_in(body, self.lengths)
 
     def thinking_length(self, body: JsonObject) -> int:
-        """Return how much of the reply to a body is kept for thinking."""
+        """Return how much of the reply is reserved for thinking."""
         return _tokens_in(body, self.thinking) or 0
 
 
@@ -138,7 +156,7 @@ class Signs:
     #: Whether a body can be a request of this format.
     body: Callable[[JsonObject], bool]
     #: Whether other fields of a body show the format, for formats that keep messages in the same field.
-    beside: Callable[[JsonObject], bool] = lambda body: False  # noqa: ARG005 - nothing does, usually
+    beside: Callable[[JsonObject], bool] = lambda body: False  # noqa: ARG005 - usually no field does
     #: Describes its messages in the error for a body that has them in another format's field; "" if they are read as
     #: messages of that other format.
     oddity: str = ""
@@ -180,16 +198,16 @@ class Rules:
     joins_assistants: bool = True
     #: The roles whose neighbouring messages are sent as one: calls and results apart would be refused.
     joined: frozenset[Role] = frozenset()
-    #: If turns must alternate: whose messages are one voice. Neighbours of one voice are sent as one.
+    #: If turns must alternate: the voice of each role. Neighbouring messages of one voice are sent as one.
     voices: Mapping[Role, str] = field(default_factory=dict)
     #: Whether thinking is accepted only from this very provider, and only with its signature.
     own_thinking: bool = True
     signed_thinking: bool = False
-    #: Whether thinking without a signature must have words.
+    #: Whether thinking without a signature must have text.
     worded_thinking: bool = False
     #: Whether thinking must be followed by the item it led to.
     led_thinking: bool = False
-    #: The roles whose messages may hold a picture.
+    #: The roles whose messages may contain images.
     pictures: frozenset[Role] = frozenset({Role.USER, Role.TOOL})
     #: Rewrites a message of this format whose shape we read but the provider does not accept.
     usual_shape: Callable[[Message], Message]
@@ -220,7 +238,7 @@ class Tools:
 
     #: The declaration of a tool: name, description and JSON schema of its parameters.
     declare: Callable[[str, str, Json], JsonObject]
-    #: Fields of a body by which the model answers in words. The tools stay declared: earlier calls need them.
+    #: Fields that make the model answer with text. The tools stay declared, because earlier calls need them.
     forbid: JsonText
 
 
@@ -230,7 +248,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deltas:
-    """Events of a stream that hold nothing but more of one text, so that neighbours can be read as one."""
+    """Events of a stream that only add to one text, so that neighbours can be read as one."""
 
     #: Place and text of such an event; None for any other.
     split: Callable[[JsonObject], tuple[Place, str] | None]
@@ -251,49 +269,49 @@ class ReadMessage(Protocol):
 class Format:
     """One wire format: everything we know about it."""
 
-    #: As people write it in a file or a command: "openai-chat".
+    #: The name in files and commands: "openai-chat".
     name: str
     api: Api
     signs: Signs
-    #: A request body to a document and back; of a document of another format only the conversation is written.
+    #: Read and write a request body. For a document of another format, only the conversation is written.
     read_body: Callable[[Json], Document]
     write_body: Callable[[Document], JsonObject]
-    #: A document of this format as its provider takes it, where that differs from how it came.
+    #: Writes a document of this format as its provider accepts it, if that differs from how it came.
     sent_body: Callable[[Document], JsonObject]
-    #: One message, and the list of messages of a body.
+    #: Read one message, and the list of messages of a body.
     read_message: ReadMessage
     read_messages: Callable[[Sequence[Json]], History]
-    #: A message as the objects it becomes, and any history, of any format, as the fields of a body.
+    #: Write a message as objects, and a history of any format as the fields of a body.
     write_message: Callable[[Message], list[JsonObject]]
     write_history: Callable[[Sequence[Message]], JsonObject]
     #: Whether each object in the list is one message, so that its index names it.
     item_is_message: bool = True
-    #: A request with a key as it goes out, answered as a stream; a new reader of the reply.
+    #: Write a streaming request with a key, and make a reader for its reply.
     ask: Callable[[Request, str], Outgoing]
     reader: Callable[[], ReplyReader]
     deltas: Deltas | None = None
-    #: How a reply is written in it, for servers of ours.
+    #: Writes replies, for our own servers.
     writer: ReplyWriter
-    #: Which row of `usage.STYLES` its reports are written in.
+    #: The row of `usage.STYLES` for its usage reports.
     usage: str
-    #: What its provider rejects in the conversation of a body, found without our own readers and writers; the same
-    #: for what stands beside it, such as tools and the field of the system text; and what repair has to know.
+    #: Find what its provider rejects in the conversation of a body, without our own readers and writers, and in its
+    #: other fields, such as tools and system text; `rules` is for repair.
     faults: Callable[[JsonObject], Iterator[Problem]]
     faults_beside: Callable[[JsonObject], Iterator[Problem]]
     rules: Rules
     tools: Tools
     #: None if the provider caches without marks.
     marks: CacheMarks | None = None
-    #: What a server needs to know to serve clients of this format; None if they cannot be served.
+    #: What a server needs in order to serve clients of this format; None if they cannot be served.
     server_side: ServerSide | None = None
 
     @property
     def server(self) -> ServerSide:
-        """What a server needs to know to serve clients of this format. Raises InputError if they cannot be served."""
+        """What a server needs in order to serve clients of this format. Raises InputError if they cannot be served."""
         if self.server_side is None:
-            raise InputError(f"clients that speak {self.name} cannot be served")
+            raise InputError(f"clients that use {self.name} cannot be served")
         return self.server_side
 
     def problems(self, body: JsonObject) -> list[Problem]:
-        """Return everything for which the provider would reject the body; [] if it is valid."""
+        """Return every reason for which the provider would reject the body; [] if it is valid."""
         return [*self.faults(body), *self.faults_beside(body), *unwritable_problems(body)]

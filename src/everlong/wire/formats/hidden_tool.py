@@ -1,6 +1,6 @@
-"""What the formats share in hiding a tool from clients: it is offered to the model, called, and answered by a server.
+"""Shared code for a hidden tool: a server offers it to the model and answers its calls; clients never see it.
 
-provider ──▶ StreamEditor ──▶ client     our tool alone called: the end is held back, the model gets its result,
+provider ──▶ StreamEditor ──▶ client     only our tool called: the end is held back, the model gets the result,
 provider ──▶ StreamEditor ──▶ client     and the stream of the continuation follows as if it were one answer
 """
 
@@ -21,8 +21,8 @@ Event: TypeAlias = tuple[str, Json]
 class Shown:
     """What a client has seen of an answer that continues in another stream.
 
-    `frame` are the fields that all chunks share, its id first; `places` how many blocks, items or thoughts were shown;
-    `sequence` the number of the next event of Responses, None if events have none.
+    `frame` has the fields that all chunks share, its id first; `places` is how many blocks, items or thoughts were
+    shown; `sequence` is the number of the next event of Responses, None if events have none.
     """
 
     frame: Mapping[str, Json] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Shown:
 class StreamEditor(ABC):
     """Edits the events of one stream so that the client does not see the tool."""
 
-    #: Bytes without which an event is of no interest while the tool was not called.
+    #: As long as the tool was not called, only events with these bytes matter.
     SIGNS: tuple[bytes, ...] = ()
 
     def __init__(self, tool: str, earlier: Shown | None = None) -> None:
@@ -44,7 +44,7 @@ class StreamEditor(ABC):
         #: Whether our tool was called, and whether one of the client's was.
         self.called = False
         self.others = False
-        #: Whether the end of the answer is held back, for another stream to follow.
+        #: Whether the end of the answer is held back, because another stream follows.
         self.held = False
         self.usage: JsonObject = {}
         #: The provider's own id of the answer, if a later request may name it.
@@ -52,7 +52,7 @@ class StreamEditor(ABC):
 
     @property
     def touched(self) -> bool:
-        """Whether every event must be looked at from now on."""
+        """Whether every event must be edited from now on."""
         return self.called or self.earlier is not None
 
     @property
@@ -70,7 +70,7 @@ class StreamEditor(ABC):
 
     @abstractmethod
     def ending(self) -> list[Event]:
-        """Return the end that was held back, as of an answer that called nothing."""
+        """Return the end that was held back, as for an answer without calls."""
 
 
 def _declared(tool: Json) -> list[Json]:
@@ -79,7 +79,7 @@ def _declared(tool: Json) -> list[Json]:
 
 
 def _may_offer(fields: Mapping[str, Json]) -> bool:
-    """Not if calling is forbidden, several answers are wanted, functions are of the old kind, or nobody waits."""
+    """Whether the tool may be offered: not with forbidden calls, several answers, old functions or background runs."""
     choice = fields.get("tool_choice")
     forbidden = (choice.get("type") if isinstance(choice, dict) else choice) == "none"
     several = fields.get("n") not in (None, 1)
@@ -87,7 +87,7 @@ def _may_offer(fields: Mapping[str, Json]) -> bool:
 
 
 def _words(message: JsonObject) -> str:
-    """The text of a content, a string or blocks."""
+    """Return the text of a message's content, a string or blocks."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -97,38 +97,38 @@ def _words(message: JsonObject) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HiddenTool:
-    """How a tool that clients never see is declared, called, streamed and hidden in one format."""
+    """How one format declares, calls, streams and hides a tool that clients never see."""
 
     #: The declaration of a tool: name, description and JSON schema of its parameters.
     declare: Callable[[str, str, Json], JsonObject]
-    #: The names of the functions that a tool of a client declares; the tools of a request with one more.
+    #: Return the names that a client's tool declares; add a tool to those of a request.
     declared: Callable[[Json], list[Json]] = _declared
     offer: Callable[[list[Json], JsonObject], list[Json]] = lambda tools, tool: [*tools, tool]
-    #: Whether a request may get the tool, given those of its fields that are looked at.
+    #: Whether a request may get the tool, given its fields in `looked_at`.
     may_offer: Callable[[Mapping[str, Json]], bool] = _may_offer
     looked_at: tuple[str, ...] = ("tool_choice", "n", "functions", "background")
-    #: The role of an answer, and what an answer says.
+    #: The role of an answer, and a function that returns its text.
     role: str = "assistant"
     words: Callable[[JsonObject], str] = _words
-    #: The results of an answer's calls, given both as messages; None if results can be written alone.
+    #: Writes the results of an answer's calls, given the answer and the results; None if results need no answer.
     answers: Callable[[Message, Message], list[JsonObject]] | None = None
-    #: An answer as a later request carries it: one message, or several items.
+    #: Writes an answer as later requests contain it: one message, or several items.
     resent: Callable[[Message], list[JsonObject]]
     #: Makes the editor of a stream, given the tool's name and what the client saw of the stream before.
     editor: Callable[[str, Shown | None], StreamEditor]
-    #: A whole answer without calls of the tool of that name, the same object if there are none; two answers as one.
+    #: Removes the calls of the named tool from a whole answer (the same object if there are none); joins two answers.
     hide: Callable[[JsonObject, str], JsonObject]
     join: Callable[[JsonObject, JsonObject], JsonObject]
-    #: The parts of an answer that may be calls or sealed thoughts.
+    #: Returns the parts of an answer that may be calls or sealed thoughts.
     blocks: Callable[[Sequence[Json]], list[Json]]
-    #: Puts results into the message after the answer; None if the format sends results as messages of their own.
+    #: Puts results into the message after the answer; None if the format sends results as separate messages.
     with_results: Callable[[Json, list[Json]], list[Json]] | None = None
-    #: The ids of calls whose results are here while the calls are in an answer that the provider holds.
+    #: Returns the ids of calls that are in an answer stored by the provider, while their results are in the request.
     called_elsewhere: Callable[[list[Json]], frozenset[str]] | None = None
 
 
 def added_usage(first: Json, second: Json) -> JsonObject:
-    """Return two usage objects as one; figures add up, all else is the second's.
+    """Return two usage objects as one: figures are added, everything else comes from the second.
 
     Example: {"prompt_tokens": 5}, {"prompt_tokens": 7, "details": {"cached": 2}} -> 12 and cached 2
     """

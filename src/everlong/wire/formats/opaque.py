@@ -1,12 +1,12 @@
-"""What a client drops when it resends an assistant's message, found again by the call it belongs to.
+"""Restore what clients drop when they resend an assistant's message, by the call it belongs to.
 
-Signatures and sealed reasoning belong to the calls they led to, and providers refuse the calls without them; clients
-drop what their format does not name. Pure: what is remembered, under which call, and where it goes back to. What a
-client did send is never overwritten; messages without calls are left alone. Only what a provider sent is ever put
-back, so a provider that does not know a field never gets it.
+Signatures and sealed reasoning belong to the calls they led to, and providers refuse the calls without them; but
+clients drop what their format does not define. This module defines what to remember, under which call, and where to put
+it back. Pure. It never overwrites what a client sent and ignores messages without calls. It restores only what the
+provider sent, so a provider never gets a field that it does not know.
 
-A call is known by its id, its tool and its arguments: some servers count ids from zero in every conversation.
-Arguments are compared as values, because clients write them again in their own way.
+A call is identified by its id, its tool and its arguments: some servers count ids from zero in every conversation.
+Arguments are compared as values, because clients write the JSON differently.
 """
 
 import json
@@ -19,23 +19,23 @@ from everlong.wire.fields import dump, load
 
 __all__ = ["Find", "OpaqueParts", "ThoughtParts"]
 
-#: What was kept under a key, None if nothing.
+#: Returns what was kept under a key; None if there is nothing.
 Find: TypeAlias = Callable[[str], JsonText | None]
 
-#: Marks of arguments as they were written, by their hash: a client sends the same ones with every request.
+#: A cache of digests of arguments, by the hash of their text: a client repeats them in every request.
 _MARKS: dict[str, str] = {}
 MOST_MARKS = 20_000
 
 
 class OpaqueParts(ABC):
-    """What a format's clients drop of an answer, and how it is put back."""
+    """What a format's clients drop from an answer, and how to put it back."""
 
-    #: For each kind of sealed thought the field that holds the seal.
+    #: For each kind of sealed thought, the field with the seal.
     SEALS: Mapping[str, str] = {}
 
     @abstractmethod
     def call_id(self, call: Json) -> str | None:
-        """Return the id of a call; "" if it has none, None if it is no call."""
+        """Return the id of a call; "" if it has none, None if it is not a call."""
 
     @abstractmethod
     def call_content(self, call: JsonObject) -> tuple[Json, Json]:
@@ -43,14 +43,14 @@ class OpaqueParts(ABC):
 
     @abstractmethod
     def parts(self, members: Sequence[Json], model: str = "") -> dict[str, JsonText]:
-        """Return what must be remembered of a model's answer (a message, or its items), under keys of its calls.
+        """Return what to remember of a model's answer (a message, or its items), under keys of its calls.
 
         Without `model` everything counts; with one, only what that model wants back.
         """
 
     @abstractmethod
     def restored(self, members: list[JsonObject], find: Find) -> list[JsonObject]:
-        """Return messages of a client with what it dropped; the same objects if nothing is missing."""
+        """Return a client's messages with what it dropped; the same objects if nothing is missing."""
 
     def call_key(self, call: JsonObject) -> str:
         """Return the key of a call that has an id.
@@ -67,11 +67,11 @@ class OpaqueParts(ABC):
         return seal if isinstance(seal, str) else ""
 
     def _keys(self, call: JsonObject, kept: JsonText) -> dict[str, JsonText]:
-        """What is kept for a call: the text under its key, and under its id that there is something."""
+        """Return what to keep for a call: the text under its key, and an empty entry under its id."""
         return {self.call_id(call) or "": "", self.call_key(call): kept}
 
     def _kept(self, call: JsonObject, find: Find) -> JsonText | None:
-        """What was kept for a call. Most calls have nothing, and their arguments are then not looked at."""
+        """Return what was kept for a call. Most calls have no entry under their id, which saves parsing arguments."""
         return None if find(self.call_id(call) or "") is None else find(self.call_key(call))
 
 
@@ -80,10 +80,10 @@ class ThoughtParts(OpaqueParts):
 
     @abstractmethod
     def _is_own(self, block: JsonObject) -> bool:
-        """Return whether a block that is not a call is the assistant's; blocks of others may stand beside it."""
+        """Return whether a block that is not a call is the assistant's; others' blocks may be next to it."""
 
     def _thoughts(self, blocks: Sequence[Json]) -> dict[str, JsonText]:
-        """Under each call the thoughts since the call before it, with the number of words in between."""
+        """Return, under each call, the thoughts since the previous call, each with the number of blocks in between."""
         parts: dict[str, JsonText] = {}
         for start, end, call in self._stretches(blocks):
             thoughts = [
@@ -96,7 +96,7 @@ class ThoughtParts(OpaqueParts):
         return parts
 
     def _with_thoughts(self, blocks: list[Json], find: Find) -> list[Json]:
-        """The blocks with the thoughts that are missing; the same list if none is."""
+        """Return the blocks with missing thoughts restored; the same list if none is missing."""
         whole: list[Json] = []
         done = 0
         for start, end, call in self._stretches(blocks):
@@ -109,7 +109,7 @@ class ThoughtParts(OpaqueParts):
             )
             sent = [block for block in before if self._is_thought(block)]
             known = [thought for _, thought in kept]
-            if kept and all(block in known for block in sent):  # another thought in its place is the client's own doing
+            if kept and all(block in known for block in sent):  # a different thought is the client's own choice
                 before = _placed([block for block in before if not self._is_thought(block)], kept)
             whole += [*blocks[done:start], *before]
             done = end
@@ -117,7 +117,7 @@ class ThoughtParts(OpaqueParts):
         return blocks if whole == blocks else whole
 
     def _stretches(self, blocks: Sequence[Json]) -> list[tuple[int, int, JsonObject]]:
-        """Where the words and thoughts before each call begin and end, and the call."""
+        """Return where the text and thoughts before each call begin and end, and the call."""
         stretches = []
         start = 0
         for at, block in enumerate(blocks):
@@ -139,7 +139,7 @@ class ThoughtParts(OpaqueParts):
 
 
 def _placed(words: list[Json], kept: list[tuple[int, Json]]) -> list[Json]:
-    """Put the thoughts back among the text, counted from the end, which is the call."""
+    """Put the thoughts back into the text, at their distance from the call."""
     placed: list[Json] = []
     for left in range(len(words), -1, -1):
         placed += [thought for distance, thought in kept if min(distance, len(words)) == left]
@@ -178,7 +178,7 @@ def _mark_of(name: Json, arguments: Json) -> str:
 
 
 def _plain(value: Json) -> Json:
-    """Numbers in one form: some clients write 1.0 as 1."""
+    """Return a value with whole floats as integers: some clients write 1.0 as 1."""
     match value:
         case dict():
             plain: JsonObject = {name: _plain(inner) for name, inner in value.items()}

@@ -1,8 +1,8 @@
-"""Content, images and arguments in the shapes that OpenAI's two formats share.
+"""Content, images and arguments in the shapes that both of OpenAI's formats use.
 
-Content is a string, a list of blocks, one bare block, null, or missing; arguments are JSON text, a
-value, or the free text of a custom tool. Each reader gives the parts and a hint; its writer turns the
-two into the JSON it came from. Knows no message and no item.
+Content is a string, a list of blocks, one bare block, null, or missing; arguments are JSON text, a value, or the free
+text of a custom tool. Each reader returns the parts and a hint; its writer turns these back into the same JSON. This
+module knows no messages or items.
 """
 
 import re
@@ -59,12 +59,12 @@ DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
 
 
 def at(where: str, key: str) -> str:
-    """The place of a field. Example: at("messages[3]", "role") -> "messages[3].role" """
+    """Return the place of a field, for errors. Example: at("messages[3]", "role") -> "messages[3].role" """
     return f"{where}.{key}" if where else key
 
 
 def take_text(fields: JsonObject, key: str) -> str:
-    """The string under `key`, taken out; an empty or odd value stays where it is, and "" is given."""
+    """Remove and return the string under `key`. An empty or odd value stays, and "" is returned."""
     value = fields.get(key)
     if isinstance(value, str) and value:
         del fields[key]
@@ -73,12 +73,12 @@ def take_text(fields: JsonObject, key: str) -> str:
 
 
 def missing(raw: JsonObject, *keys: str) -> Json:
-    """The hint that these keys, which are usually there, were not."""
+    """Return the hint that some of these usual keys were missing; None if none was."""
     return [key for key in keys if key not in raw] or None
 
 
 def settle(written: JsonObject, fields: JsonObject, shape: JsonObject) -> JsonObject:
-    """Write one object again. A field without a value of ours keeps what was read, or stays missing.
+    """Write one object again. A field for which we have no value keeps what was read, or stays missing.
 
     Example: settle({"id": "", "name": "f"}, {"id": 5}, {}) -> {"name": "f", "id": 5}
     """
@@ -93,9 +93,9 @@ def settle(written: JsonObject, fields: JsonObject, shape: JsonObject) -> JsonOb
 def content_in(
     fields: JsonObject, key: str, block_in: Callable[[JsonObject], ResultPart]
 ) -> tuple[list[ResultPart], str]:
-    """The parts under `key`, taken out, and the form they had.
+    """Remove the content under `key`, and return its parts and its form.
 
-    Forms: string, blocks, bare (one block without its list); without parts empty, null, absent.
+    Forms: string, blocks, bare (one block without a list); without parts: empty, null, absent.
     """
     if key not in fields:
         return [], "absent"
@@ -114,7 +114,7 @@ def content_in(
 def content_out(
     key: str, parts: Sequence[ResultPart], form: Json, block_out: Callable[[ResultPart], Json]
 ) -> JsonObject:
-    """The field again. Parts that no longer fit their form become blocks; if no part is left, it is ""."""
+    """Return the field again. Parts that no longer fit their form become blocks; if no part is left, it is ""."""
     if not parts:
         empty: dict[Json, JsonObject] = {"absent": {}, "null": {key: None}, "empty": {key: []}}
         return empty.get(form, {key: ""})
@@ -127,7 +127,7 @@ def content_out(
 
 
 def text_in(block: JsonObject, usual: str) -> Text | None:
-    """A block of words, also a refusal; None for any other. `usual` is the type that needs no hint."""
+    """Read a block of text or a refusal; None for any other block. `usual` is the type that needs no hint."""
     fields = dict(block)
     kind = fields.get("type")
     key = "refusal" if kind == "refusal" else "text"
@@ -140,14 +140,14 @@ def text_in(block: JsonObject, usual: str) -> Text | None:
 
 
 def text_out(part: Text, usual: str) -> JsonObject:
-    """The block again."""
+    """Return the block of a text."""
     fields, _ = unpack(part.extra)
     key = "refusal" if fields.get("type") == "refusal" else "text"
     return settle({"type": usual, key: part.text}, fields, {})
 
 
 def image_from(url: str, detail: str, extra: JsonText) -> Image:
-    """The picture behind an address; base64 in the address itself is taken out of it."""
+    """Return the image for a URL. Base64 data in a data URL is extracted."""
     inline = DATA_URL.fullmatch(url)
     if inline:
         return Image(data=inline[2], media_type=inline[1], detail=detail, extra=extra)
@@ -155,7 +155,10 @@ def image_from(url: str, detail: str, extra: JsonText) -> Image:
 
 
 def image_url(image: Image) -> str:
-    """The address again. Example: Image(data="aGk=", media_type="image/png") -> "data:image/png;base64,aGk=" """
+    """Return the URL of an image.
+
+    Example: Image(data="aGk=", media_type="image/png") -> "data:image/png;base64,aGk="
+    """
     return image.url or f"data:{image.media_type};base64,{image.data}"
 
 
@@ -163,9 +166,9 @@ def image_url(image: Image) -> str:
 
 
 def arguments_in(fields: JsonObject, key: str, *, free: bool = False) -> tuple[JsonText, str | None]:
-    """Arguments as JSON text, taken out, and the form they had if it was not a string.
+    """Remove the arguments, and return them as JSON text with their form if that was not a string.
 
-    The free text of a custom tool becomes an object, so that arguments are JSON wherever they go.
+    The free text of a custom tool becomes an object, so that arguments are always JSON.
     Example: arguments_in({"input": "ls"}, "input", free=True) -> '{"input":"ls"}', None
     """
     if key not in fields:
@@ -179,7 +182,7 @@ def arguments_in(fields: JsonObject, key: str, *, free: bool = False) -> tuple[J
 
 
 def arguments_out(key: str, arguments: JsonText, form: Json, *, free: bool = False) -> JsonObject:
-    """The field again; arguments that were changed since are written in the form that holds them."""
+    """Return the field again. Changed arguments are written in a form that can express them."""
     if arguments == "{}" and form in ("absent", "null"):
         return {} if form == "absent" else {key: None}
     if form != "value" and not free:
@@ -195,26 +198,26 @@ def arguments_out(key: str, arguments: JsonText, form: Json, *, free: bool = Fal
 
 
 def body_fields(raw: Json, key: str, fmt: str) -> JsonObject:
-    """The fields of a body; a bare list is a body with nothing else in it."""
+    """Return the fields of a body; a plain list is a body with nothing else."""
     if isinstance(raw, list):
         return {key: raw}
     if isinstance(raw, dict):
         return dict(raw)
-    raise WireError(f"a request is an object or a list, not {type(raw).__name__}", fmt=fmt)
+    raise WireError(f"a request must be an object or a list, not {type(raw).__name__}", fmt=fmt)
 
 
 def take_list(fields: JsonObject, key: str, fmt: str) -> list[Json]:
-    """The list under `key`, taken out."""
+    """Remove and return the list under `key`."""
     if key not in fields:
         raise WireError(f"no {key}", fmt=fmt, where=key)
     found = fields.pop(key)
     if not isinstance(found, list):
-        raise WireError(f"{key} is a list, not {type(found).__name__}", fmt=fmt, where=key)
+        raise WireError(f"{key} must be a list, not {type(found).__name__}", fmt=fmt, where=key)
     return found
 
 
 def take_tools(fields: JsonObject) -> tuple[JsonText, ...]:
-    """The tool schemas, taken out; anything but a filled list stays where it is."""
+    """Remove and return the tool schemas. Anything but a non-empty list stays."""
     tools = fields.get("tools")
     if not isinstance(tools, list) or not tools:
         return ()
@@ -223,7 +226,7 @@ def take_tools(fields: JsonObject) -> tuple[JsonText, ...]:
 
 
 def settings_of(document: Document, fmt: str) -> tuple[JsonObject, JsonObject]:
-    """Every field of the body but the messages, and the hints; of another format only the model is passed on."""
+    """Return all fields of the body except the messages, and the hints; from another format, only the model."""
     if document.fmt != fmt:
         return ({"model": document.model} if document.model else {}), {}
     fields, shape = unpack(document.extra)
@@ -238,7 +241,7 @@ REACHABLE = ("http://", "https://", "data:")
 
 
 def adopt(message: Message, longest_id: int) -> Message:
-    """The message without anything of its origin; it may end up without parts."""
+    """Return a message of another format without its format's own fields and parts; it may have no parts left."""
     parts = [adopted for part in message.parts for adopted in _adopted(part, message.role, longest_id)]
     return Message(message.role, tuple(parts), name=_adopted_name(message.name))
 
@@ -274,7 +277,7 @@ def _adopted_content(part: ResultPart, *, pictures: bool) -> tuple[ResultPart, .
 
 
 def _call_id(call: CallId, longest: int) -> CallId:
-    """The id in a length that is accepted, the same for a call and its result."""
+    """Return an id of an accepted length, the same for a call and its result."""
     return call if len(call) <= longest else CallId(f"call_{ref_of(call)}")
 
 

@@ -1,4 +1,4 @@
-"""How OpenAI writes errors, in both of its formats."""
+"""Errors as OpenAI writes them, in both of its formats."""
 
 from collections.abc import Mapping
 
@@ -7,11 +7,13 @@ from everlong.wire.formats.server import error_type, writable
 
 __all__ = ["ERROR_TYPES", "error_body", "error_object", "overflow_text"]
 
-#: What a status is called.
+#: OpenAI's type and code for a spent budget, with status 429.
+NO_QUOTA = "insufficient_quota"
+#: The names of statuses.
 ERROR_TYPES: Mapping[int, str] = {
     400: "invalid_request_error",
     401: "authentication_error",
-    402: "insufficient_quota",
+    402: NO_QUOTA,
     403: "permission_error",
     404: "not_found_error",
     408: "timeout_error",
@@ -23,11 +25,11 @@ ERROR_TYPES: Mapping[int, str] = {
     504: "server_error",
     529: "server_error",
 }
-#: The code of a status, if the kind of an error does not say more.
+#: The code of a status, if the kind of error has none.
 STATUS_CODES: Mapping[int, str] = {
     400: "invalid_request",
     401: "invalid_api_key",
-    402: "insufficient_quota",
+    402: NO_QUOTA,
     403: "permission_denied",
     404: "not_found",
     408: "request_timeout",
@@ -39,7 +41,7 @@ STATUS_CODES: Mapping[int, str] = {
     504: "server_error",
     529: "server_is_overloaded",
 }
-#: Kinds of ours that OpenAI has a code for.
+#: Our kinds of errors -> OpenAI's codes.
 KIND_CODES: Mapping[str, str] = {
     "invalid_key": "invalid_api_key",
     "missing_key": "invalid_api_key",
@@ -49,9 +51,10 @@ KIND_CODES: Mapping[str, str] = {
 
 
 def error_object(status: int, kind: str, message: str) -> JsonObject:
-    """Return the error in a body or an event."""
+    """Return the error object for a body or an event."""
     code = KIND_CODES.get(kind) or (kind if kind and status < 500 else error_type(STATUS_CODES, status))
-    return {"message": writable(message), "type": error_type(ERROR_TYPES, status), "param": None, "code": code}
+    named = kind if kind == NO_QUOTA else error_type(ERROR_TYPES, status)
+    return {"message": writable(message), "type": named, "param": None, "code": code}
 
 
 def error_body(status: int, kind: str, message: str) -> JsonObject:
@@ -60,7 +63,7 @@ def error_body(status: int, kind: str, message: str) -> JsonObject:
 
 
 def overflow_text(limit: int | None, needed: int | None) -> str:
-    """Return OpenAI's words for a request that does not fit."""
+    """Return OpenAI's message for a request that does not fit."""
     if limit is None:
         return "Your input exceeds the context window of this model."
     longest = f"This model's maximum context length is {limit} tokens."

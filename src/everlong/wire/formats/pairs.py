@@ -1,6 +1,6 @@
-"""Calls without ids: which result answers which call, in formats that pair them by name and order.
+"""Pair calls with results in formats without call ids, by name and order.
 
-A call that was written without an id gets one of ours, which is never sent; the hint `id` of its `extra` says so.
+A call without an id gets one of ours, which is never sent; the hint `id` in its `extra` marks it.
 """
 
 from collections import Counter
@@ -15,10 +15,10 @@ __all__ = ["paired", "paired_after", "written_id"]
 
 
 def paired(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """The messages with an id on every call, and every result under the id of its call.
+    """Return the messages with an id for every call, and every result with the id of its call.
 
-    A result without an id takes the first open call of its name; one without a name too, the first that is open. Calls
-    are open until the next calls after a result: one that was never answered does not take the answer of a later one.
+    A result without an id answers the first open call with its name; without a name, the first open call. Calls are
+    open until the next call after a result, so an unanswered call does not take the result of a later one.
 
     Example: call f, call f, response f, response f -> call_f_0, call_f_1, call_f_0, call_f_1
     """
@@ -26,9 +26,9 @@ def paired(messages: Iterable[Message]) -> tuple[Message, ...]:
 
 
 def paired_after(before: Sequence[History], new: Sequence[History]) -> list[History]:
-    """Messages that were read one by one, paired with the calls in those before them.
+    """Return new messages, read one by one, paired with the calls in the messages before them.
 
-    An id of ours tells where its call stands, so that none is used again.
+    Our ids contain the position of the call, so that none is used twice.
     """
     pairing = _Pairing()
     for unit in before[_open_since(before) :]:
@@ -42,7 +42,7 @@ def paired_after(before: Sequence[History], new: Sequence[History]) -> list[Hist
 
 
 def written_id(part: ToolCall | ToolResult) -> str | None:
-    """The id under which a part was written in its own format; None if it had none."""
+    """Return the id that a part had in its own format; None if it had none."""
     shape = unpack(part.extra)[1]
     if shape.get("id") == "absent":
         return None
@@ -50,7 +50,7 @@ def written_id(part: ToolCall | ToolResult) -> str | None:
 
 
 def _open_since(before: Sequence[History]) -> int:
-    """Where the calls begin that were made last."""
+    """Return where the latest calls begin."""
     at, found = len(before), False
     while at > 0:
         unit = before[at - 1]
@@ -62,7 +62,7 @@ def _open_since(before: Sequence[History]) -> int:
 
 
 def _as_written(message: Message) -> Message:
-    """The message without the ids that it got when it was read alone."""
+    """Return the message without the ids that it got when it was read alone."""
     parts = tuple(_unnamed(part) for part in message.parts)
     if all(new is old for new, old in zip(parts, message.parts, strict=True)):
         return message
@@ -86,7 +86,7 @@ class _Pairing:
         self._numbers: Counter[str] = Counter()
         self._open: list[ToolCall] = []
         self._answered = False
-        #: Goes into the ids that are made.
+        #: A part of the ids that are made.
         self.place = ""
 
     def take(self, message: Message) -> Message:

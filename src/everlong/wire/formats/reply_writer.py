@@ -1,4 +1,4 @@
-"""A reply to be written in the words of a format: as the events of a stream, or as one whole body."""
+"""Replies to write in a format: as the events of a stream, or as one body."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from everlong.wire.usage import Usage
 __all__ = ["CREATED", "NamedEvent", "ReplyWriter", "WrittenReply", "text_pieces"]
 
 WORDS_A_PIECE = 4
-CREATED = 1_700_000_000  # a fixed time: the same reply is written as the same bytes
+CREATED = 1_700_000_000  # a fixed time, so that equal replies give equal bytes
 
 #: One event of a stream: its name ("" for none) and its data; text is sent as it is.
 NamedEvent: TypeAlias = tuple[str, Json]
@@ -18,7 +18,7 @@ NamedEvent: TypeAlias = tuple[str, Json]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenReply:
-    """Words, thoughts and calls of the reply to the `number`-th request. `usage` None reports nothing."""
+    """The text, reasoning and calls of the reply to request `number`. A `usage` of None reports nothing."""
 
     number: int
     model: str
@@ -29,11 +29,11 @@ class WrittenReply:
     usage: Usage | None = None
 
     def call_id(self, at: int) -> str:
-        """Return the id of the call at this place."""
+        """Return the id of the call at this position."""
         return f"call_{self.number}_{at}"
 
     def stop_word(self, usual: str, calls: str) -> str:
-        """Return why it ended: its own word, else one of the two."""
+        """Return the stop reason: the reply's own, or one of these two."""
         return self.stop or (calls if self.calls else usual)
 
 
@@ -46,7 +46,7 @@ class ReplyWriter:
 
 
 def text_pieces(text: str) -> list[str]:
-    """Return the text in pieces of a few words; joined they are the text again."""
+    """Return the text in pieces of a few words. Joined, they equal the text."""
     words = text.split(" ")
     pieces = [" ".join(words[at : at + WORDS_A_PIECE]) for at in range(0, len(words), WORDS_A_PIECE)]
     return [piece + (" " if at + 1 < len(pieces) else "") for at, piece in enumerate(pieces) if text]

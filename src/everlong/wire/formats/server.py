@@ -7,8 +7,10 @@ the gateway, whose table of providers says which upstreams speak it.
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from everlong.core import History, Json, JsonObject
+from everlong.wire.formats.allowances import Allowance, openai_allowances
 from everlong.wire.formats.hidden_tool import Event, HiddenTool
 from everlong.wire.formats.opaque import OpaqueParts
 
@@ -17,7 +19,7 @@ __all__ = ["Canonical", "Compaction", "Errors", "Held", "LongContext", "ServerSi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errors:
-    """How the format's maker writes errors. Messages hold only what can be written as UTF-8."""
+    """How the provider writes errors. Messages contain only valid UTF-8."""
 
     #: The body of an error response: HTTP status, kind for programs, message for people.
     body: Callable[[int, str, str], JsonObject]
@@ -30,7 +32,7 @@ class Errors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canonical:
-    """The one form of a message that can be written in several ways, so that a resent conversation is recognised."""
+    """One form for messages that can be written in several ways, so that a repeated conversation is recognised."""
 
     #: A message as it is forwarded; the order of its fields is not decided here.
     form: Callable[[JsonObject], JsonObject]
@@ -49,13 +51,13 @@ class Canonical:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsageShape:
-    """How an answer reports its usage: the names of the fields, and in `beside` those that `prompt` does not include.
+    """How an answer reports its usage: the names of the fields, and in `beside` those that `prompt` leaves out.
 
     An event with usage contains one of `marks`. The whole answer is the event itself, or its field `inner` if it has
     one; its field `known_by` contains one of `whole`. If the event `repeats` the answer, it may be long.
     """
 
-    #: The field that holds them; "" if they are fields of the answer itself.
+    #: The field with the usage; "" if its figures are fields of the answer itself.
     field: str = "usage"
     prompt: str
     output: str
@@ -64,7 +66,7 @@ class UsageShape:
     details: str = ""
     cached: str = ""
     beside: tuple[str, ...] = ()
-    #: What is written beside `output`.
+    #: Output fields that `output` does not include.
     output_beside: tuple[str, ...] = ()
     inner: str = ""
     known_by: str
@@ -81,21 +83,21 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LongContext:
-    """How a request asks for a larger window than its model usually has: by a beta, or behind the model's name."""
+    """How a request asks for a larger window than usual: by a beta, or by a suffix of the model's name."""
 
     #: The window that is asked for.
     tokens: int
-    #: The header and the field of the body that list betas, and the beta; another date of it means the same.
+    #: The header and the field of the body that list betas, and the beta, whose date does not matter.
     header: bytes
     field: str
     beta: str
-    #: What clients write behind a model's name; the maker itself knows no such name.
+    #: The suffix that clients add to a model's name; the maker itself does not know it.
     suffix: str
-    #: Models that have no larger window, whatever is asked.
+    #: Models without a larger window, whatever a request asks for.
     without: re.Pattern[str]
 
     def asked(self, model: str, headers: Headers, listed: Json = None) -> int | None:
-        """Return the window that a request asks for; None if it asks for none, or the model has none.
+        """Return the larger window that a request asks for; None if it asks for none, or if the model has none.
 
         `listed` are the betas in the body.
         """
@@ -122,25 +124,25 @@ class LongContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """How the provider holds conversations for its clients: such a request has only what is new.
+    """How the provider stores conversations for its clients: such a request has only what is new.
 
-    Fields of a request, and the paths below the base address at which the provider shows what it holds.
+    It lists the fields of a request, and the paths below the base address at which the provider shows what it stores.
     """
 
     #: The field that names an earlier answer, and the one that names a conversation: a text, or an object with an id.
     previous: str
     conversation: str
-    #: The field that is false if the answer is not to be kept.
+    #: The field that is false if the answer should not be stored.
     store: str
-    #: The paths of kept answers and of conversations; below one of them, of what was said.
+    #: The paths of stored answers and conversations, and below one of them, of their contents.
     answers: str
     inputs: str
     conversations: str
     items: str
-    #: The field of an answer that holds what was said, and the values of `status` of one that is whole.
+    #: The field of an answer with its output, and the values of `status` of a complete answer.
     output: str
     whole: frozenset[str]
-    #: The items of an answer as they may be sent again, to whoever does not hold it.
+    #: The items of an answer as they may be sent again to a server that does not store it.
     resent: Callable[[Sequence[Json]], list[JsonObject]]
 
 
@@ -150,20 +152,21 @@ def _unchanged(messages: Sequence[JsonObject]) -> Sequence[JsonObject]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compaction:
-    """How the provider shortens conversations by itself, and how its clients ask for it."""
+    """How the provider compacts conversations itself, and how its clients ask for it."""
 
-    #: Fields of a request that ask for it, each with what is left of its value if nobody asks; None if nothing is.
+    #: Fields of a request that ask for it, each with a function that returns the rest of its value; None if nothing is
+    #: left.
     fields: Mapping[str, Callable[[Json], Json]]
-    #: What the bytes of a request hold if one of its messages stands for those before it; and its messages as the
-    #: model gets them, the same list if none does.
+    #: Bytes in a request with a message that replaces those before it, and a function that returns the messages as the
+    #: model gets them; the same list if there is no such message.
     sign: bytes
     read: Callable[[Sequence[JsonObject]], Sequence[JsonObject]] = _unchanged
-    #: Whether only we can read such a message, so that it is always read here.
+    #: Whether only we can read such a message, so that it must always be read here.
     ours: bool = False
     #: The type of a last message that asks for a compaction instead of an answer; "" if there is none.
     trigger: str = ""
-    #: One message for a compacted history, given its source too; the answer that holds it, given the model and the
-    #: time; the same where the model would have answered, whole and as events.
+    #: Functions that return: one message for a compacted history, given the history and its source; the answer with it,
+    #: given the model and the time; that answer in place of a model's answer, whole and as events.
     sealed: Callable[[Sequence[JsonObject], Sequence[JsonObject]], JsonObject] | None = None
     answer: Callable[[JsonObject, str, int], JsonObject] | None = None
     response: Callable[[JsonObject], JsonObject] | None = None
@@ -172,9 +175,9 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSide:
-    """One format as clients speak it to a server between them and the provider."""
+    """What a server between clients and provider needs to serve clients of one format."""
 
-    #: The provider whose own format it is, and the name by which people know its clients.
+    #: The provider whose own format it is, and the name of its clients for people.
     maker: str
     title: str
     #: How the base URL of such a client usually ends.
@@ -185,12 +188,14 @@ class ServerSide:
     counted: Callable[[int], JsonObject] = lambda tokens: {"tokens": tokens}
     #: The message for a plain text, if a request may have one instead of a list of messages.
     text_message: Callable[[str], JsonObject] | None = None
-    #: None if the provider holds nothing: every request is the whole conversation.
+    #: None if the provider stores nothing: every request is the whole conversation.
     held: Held | None = None
     #: How a request asks for a larger window, if it can.
     long_context: LongContext | None = None
-    #: None if the provider does not shorten conversations.
+    #: None if the provider does not compact conversations.
     compaction: Compaction | None = None
+    #: The headers that report what is left of a client's limits.
+    allowances: Callable[[Sequence[Allowance], datetime], list[tuple[str, str]]] = openai_allowances
     errors: Errors
     canonical: Canonical
     usage: UsageShape
@@ -199,10 +204,10 @@ class ServerSide:
 
 
 def error_type(types: Mapping[int, str], status: int) -> str:
-    """Return the name of a status; one without a name gets that of 400 or 500."""
+    """Return the name of a status; without one, the name of 400 or 500."""
     return types.get(status) or types[500 if status >= 500 else 400]
 
 
 def writable(message: str) -> str:
-    """Return the message without what cannot be written as UTF-8: an error may repeat half a character."""
+    """Return the message as valid UTF-8: an error may quote half a character."""
     return message.encode(errors="replace").decode()

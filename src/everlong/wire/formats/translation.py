@@ -1,8 +1,8 @@
-"""What every format does with messages that were made for another one.
+"""Shared code for writing messages that came in another format.
 
-Owns the pieces that do not depend on the target: arguments that must be an object, pictures that
-travel inline, system text in a list that has no such role, and which neighbours a provider reads as one
-message. Never looks at `extra`: what a foreign format put there is not ours to understand.
+It has what does not depend on the target: arguments that must be an object, inline images, system text in a list
+without such a role, and which neighbours a provider reads as one message. It never reads `extra`, whose meaning only
+the original format knows.
 """
 
 import re
@@ -15,7 +15,7 @@ from everlong.wire.fields import load
 
 __all__ = ["RAW_ARGUMENTS", "arguments_object", "image_note", "inline_image", "is_web_url", "marked_system", "runs_of"]
 
-#: Where arguments that are no JSON object go, for providers that accept nothing else.
+#: Where arguments that are not a JSON object go, for providers that accept nothing else.
 RAW_ARGUMENTS = "_raw"
 
 DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+);base64,(.*)", re.DOTALL)
@@ -24,7 +24,7 @@ Rendering = TypeVar("Rendering")
 
 
 def arguments_object(arguments: JsonText) -> JsonObject:
-    """The arguments of a call as an object, whatever they are.
+    """Return the arguments of a call as an object, whatever they are.
 
     Example: '{"a":1}' -> {"a": 1};  "" and "null" -> {};  '{"a":' -> {"_raw": '{"a":'}
     """
@@ -32,7 +32,7 @@ def arguments_object(arguments: JsonText) -> JsonObject:
         return {}
     try:
         value = load(arguments)
-    except (ValueError, RecursionError):  # cut short, or nested deeper than any parser goes
+    except (ValueError, RecursionError):  # truncated, or nested too deeply for the parser
         return {RAW_ARGUMENTS: arguments}
     if value is None:
         return {}
@@ -40,7 +40,7 @@ def arguments_object(arguments: JsonText) -> JsonObject:
 
 
 def inline_image(image: Image) -> tuple[str, str] | None:
-    """Media type and base64 of a picture that brings its own bytes, also as a data URL."""
+    """Return media type and base64 of an inline image or data URL; None for any other."""
     if not image.url:
         return image.media_type, image.data
     found = DATA_URL.fullmatch(image.url)
@@ -48,12 +48,12 @@ def inline_image(image: Image) -> tuple[str, str] | None:
 
 
 def is_web_url(url: str) -> bool:
-    """Whether any provider could fetch it; a file id or a storage path belongs to one of them."""
+    """Whether any provider could fetch the URL; file ids and storage paths belong to one provider."""
     return url.startswith(("https://", "http://"))
 
 
 def image_note(image: Image) -> str:
-    """The text for a picture that the provider does not accept."""
+    """Return the text for an image that the provider does not accept."""
     inline = inline_image(image)
     return f"[image not shown: {inline[0] or 'unknown type'}]" if inline else f"[image not shown: {image.url}]"
 
@@ -62,9 +62,9 @@ SYSTEM_TAG = "system-message"
 
 
 def marked_system(message: Message) -> Message:
-    """System text for a list that has no role for it: where it stands, its words between tags that say what they are.
+    """Return system text for a list without a role for it: at its place, between tags that mark it.
 
-    In front it would be system text for the provider too, but there the bytes before everything else would change.
+    At the front it would be real system text, but it would change the first bytes of the request, which are cached.
     Example: "Be brief." -> "<system-message>\\nBe brief.\\n</system-message>"
     """
     parts = list(message.parts)
@@ -81,9 +81,9 @@ def marked_system(message: Message) -> Message:
 def runs_of(
     rendered: Sequence[tuple[Message, Rendering]], voices: Mapping[Role, str], *, apart: str = ""
 ) -> list[list[tuple[Message, Rendering]]]:
-    """Neighbours that the provider wants in one message: those whose roles have the same voice.
+    """Group neighbours that the provider wants as one message: those whose roles have the same voice.
 
-    A role without a voice stays single. Two neighbours of the origin `apart` stay as they came.
+    A role without a voice stays single. Two neighbours that both have the origin `apart` stay separate.
 
     Example: user, assistant, tool, tool with {TOOL: "results"} -> [user], [assistant], [tool, tool]
     """

@@ -1,7 +1,7 @@
-"""The message objects of other libraries, read and written without loss. Imported only when such objects come.
+"""Read and write the message objects of other libraries without loss. A library's module is imported only on use.
 
-A library is one module with one `LIBRARY`, and a row of `MODULES`. Rows of a wire format, dicts and SDK objects alike,
-need neither: their format reads them.
+A library is one module with one `LIBRARY`, and a row in `MODULES`. Rows of a wire format (dicts and SDK objects) need
+neither: their format reads them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from everlong.wire.libraries.rows import plain, rows_library
 
 __all__ = ["MODULES", "library_named", "library_of", "object_library"]
 
-#: The module for each package whose objects are messages. "a.b" is looked for before "a".
+#: The module for each package whose objects are messages. "a.b" is tried before "a".
 MODULES: Mapping[str, str] = {
     "agent_framework": "agent_framework",
     "autogen_core": "autogen",
@@ -30,7 +30,7 @@ MODULES: Mapping[str, str] = {
     "strands": "strands",
 }
 
-#: Fields by which the whole answer of an SDK is known, and the part of it that is a message.
+#: Fields that identify the whole answer of an SDK, and where its message is.
 WHOLE_ANSWERS = {"choices": ".choices[0].message", "candidates": ".candidates[0].content"}
 
 
@@ -44,10 +44,10 @@ OURS: Library[Message] = Library(name="everlong", packages=("everlong",), read=_
 
 
 def library_of(items: Sequence[object], fmt: str = OPENAI_CHAT.name) -> Library[Any]:
-    """Return the library whose messages these are. The first object that is no dict decides.
+    """Return the library of these messages. The first object of a known library decides.
 
-    Dicts and objects of SDKs are rows of a wire format, which is found by looking; plain words, which all providers
-    write alike, count as `fmt`.
+    Dicts and SDK objects are rows of a wire format, which is recognised; plain text, which is the same in all formats,
+    counts as `fmt`.
     """
     library = object_library(items)
     if library is not None:
@@ -56,7 +56,7 @@ def library_of(items: Sequence[object], fmt: str = OPENAI_CHAT.name) -> Library[
 
 
 def object_library(items: Sequence[object]) -> Library[Any] | None:
-    """Return the library whose objects are in a list; None if all of it are rows."""
+    """Return the library whose objects are in a list; None if all items are rows."""
     for item in items:
         if isinstance(item, dict):
             continue
@@ -67,18 +67,18 @@ def object_library(items: Sequence[object]) -> Library[Any] | None:
             return library_named(module)
         for name, part in WHOLE_ANSWERS.items():
             if hasattr(item, name):
-                raise InputError(f"a whole {type(item).__name__} is no message: give its {part}")
+                raise InputError(f"a whole {type(item).__name__} is not a message: pass its {part}")
     return None
 
 
 def library_named(name: str) -> Library[Any]:
-    """Return the library of this module's name. Raises ImportError if the package itself is not installed."""
+    """Return the library with this module's name. Raises ImportError if the package is not installed."""
     module = import_module(f"everlong.wire.libraries.{name}")
     return cast("Library[Any]", module.LIBRARY)
 
 
 def _module_for(kind: type) -> str | None:
-    for base in kind.__mro__:  # a class of one's own that is derived from a library's
+    for base in kind.__mro__:  # your own class may derive from a library's
         package, _, rest = base.__module__.partition(".")
         found = MODULES.get(f"{package}.{rest.partition('.')[0]}") or MODULES.get(package)
         if found is not None:

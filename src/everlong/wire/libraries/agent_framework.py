@@ -2,10 +2,9 @@
 
     Message("assistant", [Content.from_function_call("c1", "read", arguments='{"path": "a.md"}')])
 
-A message is read as the dict that it serializes to, so what an SDK left behind in `raw_representation` and the
-diagnostics of a failure, which the framework writes to no store, are not kept either; a message that was not touched
-comes back with both. What the framework notes on a message while it passes by (where it came from, whether it is
-compacted) is not part of what was said and is left out, so that a message stays equal to itself.
+A message is read as the dict that it serializes to. So `raw_representation` and the diagnostics of failures, which the
+framework does not store, are not kept either; an unchanged message still has both. The framework's own notes on a
+message (where it came from, whether it is compacted) are left out, so that a message stays equal to itself.
 """
 
 import re
@@ -37,23 +36,23 @@ __all__ = ["LIBRARY", "read_row", "write_row"]
 
 NAME = "agent-framework"
 ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM, "tool": Role.TOOL}
-#: Properties that begin so are the framework's own notes: `_attribution`, `_group`, `_excluded`, …
+#: The beginning of the framework's own notes among the properties: `_attribution`, `_group`, `_excluded`, …
 NOTE = "_"
 PROPERTIES = "additional_properties"
-#: The id of a message that had none, given when the framework first counts its list.
+#: The id that the framework gives a message without one when it numbers its list.
 NUMBERED = re.compile(r"msg_\d+")
-#: What a failure looks like once it was serialized.
+#: The field of a failure after serialization.
 FAILED = "exception"
 
 
 def read(items: Sequence[Any]) -> list[Unit[Any]]:
-    """Return each message as a unit of its own."""
+    """Return each message as a separate unit."""
     return [Unit((item,), (read_row(_row_of(item, at)),)) for at, item in enumerate(items)]
 
 
 def write(messages: Sequence[Message]) -> list[Any]:
     """Return new messages of the framework."""
-    from agent_framework import Message as FrameworkMessage  # noqa: PLC0415 - read is of use without the framework
+    from agent_framework import Message as FrameworkMessage  # noqa: PLC0415 - reading works without the framework
 
     return [FrameworkMessage.from_dict(write_row(message)) for message in messages]
 
@@ -61,12 +60,12 @@ def write(messages: Sequence[Message]) -> list[Any]:
 def _row_of(item: Any, at: int) -> JsonObject:
     serialize = getattr(item, "to_dict", None)
     if serialize is None:
-        raise WireError(f"a message is no {type(item).__name__}", fmt=NAME, where=f"messages[{at}]")
+        raise WireError(f"a message cannot be a {type(item).__name__}", fmt=NAME, where=f"messages[{at}]")
     return cast(JsonObject, serialize())
 
 
 def read_row(row: JsonObject) -> Message:
-    """Return the message of a dict as `to_dict` writes it."""
+    """Read the message in a dict that `to_dict` wrote."""
     fields = dict(row)
     fields.pop("type", None)
     said = str(fields.pop("role", ""))
@@ -106,7 +105,7 @@ def _content_in(raw: JsonObject) -> Part:
 
 
 def _rest(fields: JsonObject, *read_keys: str, **shape: Json) -> JsonText:
-    """What was not read. Empty properties, which every content has, go without saying."""
+    """Return what was not read, without empty properties, which every content has."""
     rest = {key: value for key, value in fields.items() if key not in ("type", *read_keys)}
     if not rest.get(PROPERTIES):
         rest.pop(PROPERTIES, None)
@@ -129,7 +128,7 @@ def _thought_in(fields: JsonObject) -> Part | None:
 
 
 def _picture_in(fields: JsonObject) -> Image | None:
-    """`data` and `uri`: a data URL or an address. What is no picture is carried along."""
+    """Read `data` and `uri`: a data URL or an address; None if it is not an image."""
     uri, media = fields.get("uri"), fields.get("media_type")
     if not isinstance(uri, str) or not isinstance(media, str) or not media.startswith("image/"):
         return None
@@ -151,7 +150,7 @@ def _call_in(fields: JsonObject) -> Part | None:
 
 
 def _result_in(fields: JsonObject) -> Part | None:
-    """The items of a result; `result` repeats their words, and stands alone in what older versions kept."""
+    """Read the items of a result. `result` repeats their text; results of older versions have only that."""
     call, items, result = fields.get("call_id"), fields.get("items"), fields.get("result")
     if not isinstance(call, str):
         return None
@@ -173,7 +172,7 @@ def _result_part_in(raw: Json) -> ResultPart:
 
 
 def _words(parts: Sequence[ResultPart]) -> str:
-    """The text of `result`, as the framework makes it of the items."""
+    """Return the text of `result`, as the framework makes it from the items."""
     return "\n".join(part.text for part in parts if isinstance(part, Text) and part.text)
 
 
@@ -187,7 +186,7 @@ READERS: dict[str, Callable[[JsonObject], Part | None]] = {
 }
 
 
-# --- contents again ----------------------------------------------------------------------------
+# --- writing contents --------------------------------------------------------------------------
 
 
 def _content_out(part: Part, *, own: bool) -> JsonObject | None:
@@ -244,7 +243,7 @@ def _result_out(result: ToolResult, *, own: bool) -> JsonObject:
     items = [item for item in (_content_out(part, own=own) for part in result.content) if item is not None]
     words = _words(result.content)
     match shape.get("odd"):
-        case [said, *other] if said == words:  # not the words of the items, and they still are the same
+        case [said, *other] if said == words:  # `result` differed from the items' text, and the items are unchanged
             return {**out, **({"result": other[0]} if other else {}), "items": cast(Json, items), **rest}
         case _:
             return {**out, "result": words, "items": cast(Json, items), **rest}
@@ -253,7 +252,7 @@ def _result_out(result: ToolResult, *, own: bool) -> JsonObject:
 def _value(text: JsonText) -> Json:
     try:
         return load(text)
-    except (ValueError, RecursionError):  # shortened since it came
+    except (ValueError, RecursionError):  # shortened since it was read
         return text
 
 

@@ -3,8 +3,8 @@
     AssistantMessage(source="clerk", content=[FunctionCall(id="call_1", name="read", arguments="{}")], thought="…")
     FunctionExecutionResultMessage(content=[FunctionExecutionResult(call_id="call_1", name="read", content="…")])
 
-The thought beside calls is sent as words by AutoGen's clients, so it is read as words; beside words it is not sent, and
-is read as reasoning. One message brings the results of all calls of a step.
+AutoGen's clients send a thought next to calls as text, so it is read as text; a thought next to text is not sent, and
+is read as reasoning. One message has the results of all calls of a step.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,7 +36,7 @@ def read(items: Sequence[Any]) -> list[Unit[Any]]:
 
 
 def write(messages: Sequence[Message]) -> list[Any]:
-    """Return the messages as AutoGen's; what a user says beside results becomes a message of its own."""
+    """Return AutoGen's messages. What a user says next to results becomes a separate message."""
     return [item for message in messages for item in _items_out(message)]
 
 
@@ -110,7 +110,7 @@ def _content_out(part: Part) -> list[Any]:
         return [part.text]
     if isinstance(part, Image) and part.data:
         return [Picture.from_base64(part.data)]
-    return [f"[picture: {part.url}]"] if isinstance(part, Image) else []  # it has only pictures of its own
+    return [f"[picture: {part.url}]"] if isinstance(part, Image) else []  # AutoGen accepts only image data
 
 
 def _assistant_out(message: Message) -> Any:

@@ -2,9 +2,9 @@
 
     Content(role="model", parts=[Part(function_call=FunctionCall(name="read", args={"path": "a.md"}))])
 
-A content says what the same object says in a Gemini request, so the Gemini format reads and writes it. System text has
-a field of its own there; in a list it is a content of the role "system". Texts, parts and dicts, which the SDK takes
-in place of contents, are read too; what was changed comes back as contents.
+A content is the same as in a Gemini request, so the Gemini format reads and writes it. System text has its own field
+there; in a list, it is a content with the role "system". Texts, parts and dicts, which the SDK accepts instead of
+contents, are read too; changed ones are written as contents.
 """
 
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ __all__ = ["LIBRARY", "write_rows"]
 
 NAME = "google-genai"
 SYSTEM = "system"
-#: The SDK writes bytes in the alphabet for addresses, the rest of the world in the usual one. It reads both.
+#: The SDK writes bytes in URL-safe base64, everyone else in standard base64. It reads both.
 USUAL_ALPHABET = str.maketrans("-_", "+/")
 
 
 def read(items: Sequence[Any]) -> list[Unit[Any]]:
-    """Return each content as a unit of its own; calls and results without ids are paired over the whole list."""
+    """Return each content as a separate unit. Calls and results without ids are paired over the whole list."""
     rows = [_row_of(item, at) for at, item in enumerate(items)]
     head = next((at for at, row in enumerate(rows) if row.get("role") != SYSTEM), len(rows))
     system = [_system_in(row) for row in rows[:head]]
@@ -35,8 +35,8 @@ def read(items: Sequence[Any]) -> list[Unit[Any]]:
 
 
 def write(messages: Sequence[Message]) -> list[Any]:
-    """Return new contents, with neighbours of one side as the provider wants them."""
-    from google.genai.types import Content  # noqa: PLC0415 - read is of use without the SDK
+    """Return new contents, with neighbours of one side joined as the provider requires."""
+    from google.genai.types import Content  # noqa: PLC0415 - reading works without the SDK
 
     return [Content.model_validate(row) for row in write_rows(messages)]
 
@@ -55,14 +55,14 @@ def write_rows(messages: Sequence[Message]) -> list[JsonObject]:
 
 
 def _row_of(item: Any, at: int) -> JsonObject:
-    """The content as JSON, whichever of the SDK's forms it has."""
+    """Return a content as JSON, from any of the SDK's forms."""
     if isinstance(item, str):
         return {"role": "user", "parts": [{"text": item}]}
     if isinstance(item, dict):
         return cast(JsonObject, item)
     dump = getattr(item, "model_dump", None)
     if dump is None:
-        raise WireError(f"a content is no {type(item).__name__}", fmt=NAME, where=f"contents[{at}]")
+        raise WireError(f"a content cannot be a {type(item).__name__}", fmt=NAME, where=f"contents[{at}]")
     row = cast(JsonObject, dump(mode="json", exclude_none=True, by_alias=True, fallback=str))
     if type(item).__name__ == "Part":
         row = {"role": "user", "parts": [row]}
@@ -71,7 +71,7 @@ def _row_of(item: Any, at: int) -> JsonObject:
 
 
 def _usual(part: Json) -> Json:
-    """A part with its bytes in the usual alphabet; those of pictures are looked into, others are not touched."""
+    """Return a part with its inline data in standard base64."""
     if not isinstance(part, dict):
         return part
     blob, response = part.get("inlineData"), part.get("functionResponse")
@@ -93,12 +93,12 @@ def _as_user(message: Message) -> Message:
 
 
 def _seated(row: JsonObject) -> JsonObject:
-    """System text that comes later has no place there: it is said by the user."""
+    """Return the row; later system text, for which there is no place, becomes the user's."""
     return {**row, "role": "user"} if row.get("role") == SYSTEM else row
 
 
 def join(items: list[Any]) -> list[Any]:
-    """Return contents of which no two neighbours are of one side: where they are, one content, results first."""
+    """Return the contents with neighbours of one side joined into one, results first."""
     runs = [list(run) for _, run in groupby(items, key=_side)]
     if all(len(run) == 1 or _side(run[0]) == SYSTEM for run in runs):
         return items
@@ -111,14 +111,14 @@ def _side(item: Any) -> str:
 
 
 def _joined(run: list[Any]) -> Any:
-    from google.genai.types import Content  # noqa: PLC0415 - read is of use without the SDK
+    from google.genai.types import Content  # noqa: PLC0415 - reading works without the SDK
 
     rows = [Content.model_validate(_row_of(item, at)) for at, item in enumerate(run)]
     parts = [part for content in rows for part in content.parts or ()]
     return Content(role=_side(run[0]), parts=sorted(parts, key=lambda part: part.function_response is None))
 
 
-#: What is read has the origin of the format, which knows what its provider takes.
+#: Messages read here have Gemini as their origin, because that format knows what its provider accepts.
 LIBRARY: Library[Any] = Library(
     name=NAME, packages=("google.genai",), read=read, write=write, fmt=GEMINI.name, join=join
 )

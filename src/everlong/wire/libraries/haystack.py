@@ -1,7 +1,6 @@
-"""Haystack: `ChatMessage`, one object a message; its own dict form is read and written.
+"""Haystack: `ChatMessage`, one object per message, read and written in its own dict form.
 
-Reasoning of a provider that seals it keeps what the provider said about it as the signature: whole or absent. A file
-is carried along as it is.
+For sealed reasoning, the provider's data is kept as the signature, whole or not at all. A file is passed through.
 """
 
 import json
@@ -35,12 +34,12 @@ NAME = "haystack"
 
 
 def read(items: Sequence[ChatMessage]) -> list[Unit[ChatMessage]]:
-    """Each object with the message that it says."""
+    """Return each object with its message."""
     return [Unit((item,), (_message(_plain(item.to_dict())),)) for item in items]
 
 
 def write(messages: Sequence[Message]) -> list[ChatMessage]:
-    """Objects that say these messages."""
+    """Return objects for these messages."""
     return [ChatMessage.from_dict(cast(dict[str, Any], body)) for body in _bodies(messages)]
 
 
@@ -48,7 +47,7 @@ LIBRARY: Library[ChatMessage] = Library(name=NAME, packages=("haystack",), read=
 
 
 def _plain(body: dict[str, Any]) -> JsonObject:
-    """Metadata of an application may hold what JSON cannot say: then its text is carried."""
+    """Return a body as JSON. Values in an application's metadata that are not JSON become text."""
     return cast(JsonObject, json.loads(json.dumps(body, default=str)))
 
 
@@ -81,8 +80,8 @@ def _part(block: JsonObject) -> Part:
                 failed=bool(result["error"]),
                 extra=pack({"origin": origin}, result="text" if isinstance(content, str) else "list"),
             )
-        case {"reasoning": {"reasoning_text": str(text), "extra": told}}:
-            return Reasoning(text, dump(told) if told else "")
+        case {"reasoning": {"reasoning_text": str(text), "extra": extra}}:
+            return Reasoning(text, dump(extra) if extra else "")
         case {"text": str(text)}:
             return Text(text)
         case {"image": {"base64_image": str(data), "mime_type": str(media_type), **rest}}:
@@ -95,8 +94,8 @@ def _part(block: JsonObject) -> Part:
 
 def _call(call: JsonObject) -> ToolCall:
     given = call.get("id")
-    name, told = cast(str, call["tool_name"]), call.get("extra")
-    extra = pack({"extra": told} if told is not None else {}, id=None if isinstance(given, str) else "none")
+    name, fields = cast(str, call["tool_name"]), call.get("extra")
+    extra = pack({"extra": fields} if fields is not None else {}, id=None if isinstance(given, str) else "none")
     return ToolCall(CallId(given if isinstance(given, str) else ""), name, dump(call["arguments"]), extra)
 
 
@@ -115,7 +114,7 @@ def _bodies(messages: Sequence[Message]) -> Iterator[JsonObject]:
                 "meta": fields.get("meta", {}),
             }
             continue
-        # Some providers take one result a message, and none with words beside it.
+        # Some providers accept only one result per message, and no text next to it.
         results = [part for part in message.parts if isinstance(part, ToolResult)]
         words = [part for part in message.parts if not isinstance(part, ToolResult)]
         for result in results:
@@ -146,8 +145,8 @@ def _block(part: Part, calls: dict[CallId, JsonObject], *, own: bool) -> Json:
 
 def _call_out(call: ToolCall, *, own: bool) -> JsonObject:
     fields, shape = unpack(call.extra if own else "")
-    told: JsonObject = {"tool_name": call.name, "arguments": arguments_object(call.arguments)}
-    return {**told, "id": None if shape.get("id") == "none" else call.id, **fields}
+    body: JsonObject = {"tool_name": call.name, "arguments": arguments_object(call.arguments)}
+    return {**body, "id": None if shape.get("id") == "none" else call.id, **fields}
 
 
 def _result_out(result: ToolResult, calls: dict[CallId, JsonObject], *, own: bool) -> JsonObject:

@@ -1,12 +1,12 @@
-"""LangChain's messages: `HumanMessage`, `AIMessage` and the others, their chunks, and what stands for one.
+"""LangChain's messages: `HumanMessage`, `AIMessage` and the others, their chunks, and their shorthand forms.
 
     AIMessage(content="…" | [blocks], tool_calls=[{"name", "args", "id"}], additional_kwargs={…}, id="…")
 
-Content is text or blocks, and the blocks are those of LangChain, of OpenAI or of Anthropic: LangChain leaves them as
-the provider sent them. A call may stand twice, in `tool_calls` and as a block; it is one call here. A dict, a pair of
-role and words, and bare words stand for a message; each goes back as it came. Values that JSON cannot say (bytes,
-keys that are no text) are written in a form of ours; objects in the metadata or as an artifact are not carried: they
-stay with the message that the framework holds.
+Content is text or blocks, and the blocks may be LangChain's, OpenAI's or Anthropic's: LangChain leaves them as the
+provider sent them. A call may appear twice, in `tool_calls` and as a block; here it is one call. A dict, a pair of role
+and text, or plain text may stand for a message; each is written back as it came. Values that are not JSON (bytes, keys
+that are not text) are encoded in a form of ours; objects in metadata or artifacts are not copied: they stay in the
+framework's own message.
 """
 
 import json
@@ -65,7 +65,7 @@ __all__ = ["LIBRARY"]
 
 NAME = "langchain"
 
-#: A message, or what LangChain takes for one.
+#: A message, or what LangChain accepts as one.
 Item: TypeAlias = BaseMessage | dict[str, Any] | tuple[str, Any] | list[Any] | str
 
 CLASSES: dict[Role, type[BaseMessage]] = {
@@ -84,12 +84,12 @@ CHAT_ROLES = {
 
 
 def read(items: Sequence[Item]) -> list[Unit[Item]]:
-    """Each item with the message that it is; one that removes another says nothing."""
+    """Return each item with its message; an item that removes another has none."""
     return [Unit((item,), _read_item(item, f"messages[{at}]")) for at, item in enumerate(items)]
 
 
 def write(messages: Sequence[Message]) -> list[Item]:
-    """Objects of LangChain for messages; those that were read from it with all that they had."""
+    """Return LangChain's objects for messages; those that were read from it keep all their fields."""
     return [item for message in messages for item in _write_message(message)]
 
 
@@ -101,7 +101,9 @@ def _read_item(item: Item, where: str = "") -> tuple[Message, ...]:
     try:
         message = _read_message(convert_to_messages([item])[0])
     except (ValueError, NotImplementedError, TypeError) as error:
-        raise WireError(f"{shown(item)} is no message: {str(error).splitlines()[0]}", fmt=NAME, where=where) from None
+        raise WireError(
+            f"{shown(item)} is not a message: {str(error).splitlines()[0]}", fmt=NAME, where=where
+        ) from None
     fields, shape = unpack(message.extra)
     return (replace(message, extra=pack(fields, **shape, given=_given_in(item))),)
 
@@ -125,7 +127,7 @@ def _read_message(message: BaseMessage) -> Message:
 
 
 def _message(message: BaseMessage, role: Role, parts: Sequence[Part], **shape: Json) -> Message:
-    """The message with everything that its parts do not say in `extra`."""
+    """Return the message, with everything that its parts do not contain in `extra`."""
     fields = _carried(message)
     name = fields.pop("name") if role is not Role.TOOL and fields.get("name") else ""
     kind = type(message)
@@ -133,14 +135,14 @@ def _message(message: BaseMessage, role: Role, parts: Sequence[Part], **shape: J
     return Message(role, tuple(parts), cast(str, name), origin=NAME, extra=pack(fields, **shape))
 
 
-#: Ids that LangChain and LangGraph make up. A list that a client sends anew gets others and is still the same.
+#: Ids that LangChain and LangGraph make up. If a client sends a list again, they differ, but the list is the same.
 MADE_ID = re.compile(r"(lc_|run-).*|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-#: What is said by the role and the parts.
+#: Fields that the role and the parts already contain.
 SAID = ("content", "type", "tool_calls", "invalid_tool_calls", "tool_call_id")
 
 
 def _carried(message: BaseMessage) -> JsonObject:
-    """The fields of a message that have a value, without those that its parts say."""
+    """Return the fields of a message with a value, except those that its parts contain."""
     values = {**message.__dict__, **(message.__pydantic_extra__ or {})}
     if isinstance(message.id, str) and MADE_ID.fullmatch(message.id):
         del values["id"]
@@ -152,7 +154,7 @@ def _carried(message: BaseMessage) -> JsonObject:
 def _is_default(message: BaseMessage, key: str, value: Any) -> bool:
     field = type(message).model_fields.get(key)
     default = field.get_default(call_default_factory=True) if field else ...
-    return type(value) is type(default) and bool(value == default)  # an artifact may compare in its own way
+    return type(value) is type(default) and bool(value == default)  # an artifact may have its own comparison
 
 
 # --- writing -----------------------------------------------------------------------------------------
@@ -182,7 +184,7 @@ def _written(message: Message, kind: type[BaseMessage], fields: JsonObject, shap
 
 
 def _write_foreign(message: Message) -> Iterator[Item]:
-    """A message that came from somewhere else, as LangChain's users write it."""
+    """Write a message from elsewhere as LangChain's users would."""
     name = {"name": message.name} if message.name else {}
     for result in message.results:
         status = "error" if result.failed else "success"
@@ -203,7 +205,7 @@ def _unmarked(part: Text | Image) -> Part:
 
 
 def _class_named(name: Json) -> type[BaseMessage] | None:
-    """A class of messages that is loaded; a name from a store cannot load one."""
+    """Return a message class by name if it is already loaded: a stored name must not load code."""
     waiting: list[type[BaseMessage]] = [BaseMessage] if name else []
     while waiting:
         kind = waiting.pop()
@@ -213,11 +215,11 @@ def _class_named(name: Json) -> type[BaseMessage] | None:
     return None
 
 
-# --- what stands for a message --------------------------------------------------------------------------
+# --- shorthand forms of a message -----------------------------------------------------------------------
 
 
 def _given_in(item: Item) -> Json:
-    """How the item was written, without its content."""
+    """Return the form of an item, without its content."""
     if isinstance(item, dict):
         rest = sayable({key: value for key, value in item.items() if key != "content"})
         return ["dict", rest, *([] if item.get("content") else [plain(item.get("content"))])]
@@ -264,9 +266,9 @@ def _write_result(kind: type[BaseMessage], message: Message, values: dict[str, A
 
 # --- answers -------------------------------------------------------------------------------------------
 
-#: Before ids existed a result named its function.
+#: The beginning of ids for legacy results, which name their function instead of a call.
 LEGACY = "function:"
-#: Fields of `additional_kwargs` that parts say: thinking, and calls as OpenAI writes them.
+#: Fields of `additional_kwargs` that parts contain: thinking, and calls as OpenAI writes them.
 THOUGHT, RAW_CALLS, RAW_CALL = "reasoning_content", "tool_calls", "function_call"
 
 
@@ -311,7 +313,7 @@ def _write_answer(kind: type[AIMessage], message: Message, values: dict[str, Any
 
 
 def _without_id(part: Part) -> Part:
-    """A part without the id by which the provider would look for the thought that led to it."""
+    """Return a part without its id, under which the provider would look for the reasoning that led to it."""
     if isinstance(part, Text | ToolCall):
         fields, shape = unpack(part.extra)
         fields.pop("id", None)
@@ -327,7 +329,7 @@ VALID, INVALID, OLD = "valid", "invalid", "old"
 
 
 class _Calls:
-    """The calls of an answer, each once, wherever it is written."""
+    """The calls of an answer, each once, wherever they are."""
 
     def __init__(self, message: AIMessage) -> None:
         calls = [*map(_call_in, message.tool_calls), *map(_invalid_in, message.invalid_tool_calls)]
@@ -339,7 +341,7 @@ class _Calls:
         self._order: list[int] = []
 
     def block_in(self, block: JsonObject) -> Part:
-        """The part of a block; the block of a call with what `tool_calls` says of it."""
+        """Return the part for a block. The block of a call is joined with its entry in `tool_calls`."""
         for place, call in self._waiting.items():
             if call.id and call.id in (block.get("call_id"), block.get("id")):
                 del self._waiting[place]
@@ -348,7 +350,7 @@ class _Calls:
         return answer_block_in(block)
 
     def with_rest(self, parts: list[Part]) -> list[Part]:
-        """The parts with the calls that no block says. If blocks have another order, calls keep their place."""
+        """Return the parts and the calls without a block. If blocks have another order, calls get a hint of theirs."""
         parts = [*parts, *self._waiting.values()]
         order = [*self._order, *self._waiting]
         if order == sorted(order):
@@ -376,7 +378,7 @@ def _call_out(call: ToolCall) -> dict[str, Any]:
 
 
 def _invalid_in(raw: Mapping[str, Any]) -> ToolCall:
-    """A call whose arguments LangChain could not read."""
+    """Read a call whose arguments LangChain could not parse."""
     rest = sayable({key: value for key, value in raw.items() if key not in ("name", "args", "id", "type")})
     nothing: list[Json] = [key for key in ("name", "args", "id") if raw.get(key) is None]
     name, arguments = raw.get("name") or "", raw.get("args") or ""
@@ -392,7 +394,7 @@ def _invalid_out(call: ToolCall) -> dict[str, Any]:
 
 
 def _mark(calls: Sequence[ToolCall]) -> str:
-    """A mark of the calls, by which it is seen that they were changed since they were read."""
+    """Return a digest of the calls, which shows whether they were changed since they were read."""
     return ref_of(dump([[call.id, call.name, call.arguments] for call in calls]))
 
 

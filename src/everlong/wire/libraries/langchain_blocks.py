@@ -1,7 +1,7 @@
-"""Content of LangChain's messages: blocks of LangChain, of OpenAI and of Anthropic, and the parts that they are.
+"""Content of LangChain's messages: blocks of LangChain, OpenAI and Anthropic to parts and back.
 
-Whatever a block has beside the text, the picture or the thought in it is carried along, with the way to the place
-where that stood. Values that JSON cannot say (bytes, tuples, keys that are no text) get a form of their own.
+The rest of a block, besides its text, image or thought, is kept, with the path to the place that was taken out. Values
+that are not JSON (bytes, tuples, keys that are not text) get a form of their own.
 """
 
 import base64
@@ -40,7 +40,7 @@ __all__ = [
     "with_block",
 ]
 
-#: How blocks of a type write a picture: the fields of ours, each with the way to it.
+#: How types of blocks contain an image: our fields, each with its path in the block.
 Ways: TypeAlias = Mapping[str, tuple[str | int, ...]]
 IMAGES: tuple[tuple[str, Ways], ...] = (
     ("image_url", {"url": ("image_url", "url")}),
@@ -55,7 +55,7 @@ IMAGES: tuple[tuple[str, Ways], ...] = (
     ("image", {"url": ("file_id",)}),
 )
 DETAIL = (("image_url", "detail"), ("detail",))
-#: The same for thinking, of which a part may be missing.
+#: The same for thinking, whose text or signature may be missing.
 THOUGHTS: tuple[tuple[str, Ways], ...] = (
     ("thinking", {"text": ("thinking",), "signature": ("signature",)}),
     ("redacted_thinking", {"signature": ("data",)}),
@@ -66,7 +66,7 @@ THOUGHTS: tuple[tuple[str, Ways], ...] = (
 
 
 def content_in(content: str | Sequence[Any], block_in: Callable[[JsonObject], Part]) -> tuple[list[Part], Json]:
-    """The parts, and the form if it is not text."""
+    """Return the parts of a content, and its form if it is not text."""
     if isinstance(content, str):
         return ([Text(content)] if content else []), None
     parts: list[Part] = []
@@ -76,14 +76,14 @@ def content_in(content: str | Sequence[Any], block_in: Callable[[JsonObject], Pa
             continue
         try:
             said = cast(JsonObject, plain(block))
-        except TypeError:  # an object that only this process knows
+        except TypeError:  # an object of this process
             said = {"type": "object", "object": repr(block)}
         parts.append(block_in(said))
     return parts, "blocks"
 
 
 def content_out(parts: Sequence[Part], form: Json) -> Any:
-    """Text if that says all of it, else blocks."""
+    """Return the content as text if that is enough, otherwise as blocks."""
     spoken = [part for part in parts if not isinstance(part, ToolCall) or "block" in unpack(part.extra)[1]]
     if form is None and len(spoken) < 2 and all(isinstance(part, Text) and not part.extra for part in spoken):
         return "".join(cast(Text, part).text for part in spoken)
@@ -91,7 +91,7 @@ def content_out(parts: Sequence[Part], form: Json) -> Any:
 
 
 def plain_block_in(block: JsonObject) -> ResultPart:
-    """Words, a picture, or anything else as it is."""
+    """Read a block of text, an image, or anything else as an opaque part."""
     text = block.get("text")
     if block.get("type") == "text" and isinstance(text, str):
         return Text(text, pack({key: value for key, value in block.items() if key not in ("type", "text")}))
@@ -109,7 +109,7 @@ def plain_block_in(block: JsonObject) -> ResultPart:
 
 
 def answer_block_in(block: JsonObject) -> Part:
-    """A block of an answer: thinking too."""
+    """Read a block of an answer, which may be thinking."""
     kinds = [kind for kind, _ in THOUGHTS]
     for kind, ways in THOUGHTS:
         rest, found = _taken(block, kind, ways)
@@ -120,7 +120,7 @@ def answer_block_in(block: JsonObject) -> Part:
 
 
 def user_block_in(block: JsonObject) -> Part:
-    """A block of the user: results too, as Anthropic writes them."""
+    """Read a block of the user, which may be a result in Anthropic's form."""
     call = block.get("tool_use_id")
     if block.get("type") != "tool_result" or not isinstance(call, str) or not call:
         return plain_block_in(block)
@@ -155,7 +155,7 @@ def _block_out(part: Part) -> Json:
 
 
 def _at(block: Json, way: Sequence[str | int]) -> str:
-    """The text at the end of a way; "" if there is none."""
+    """Return the text at a path; "" if there is none."""
     for step in way:
         inside = isinstance(block, list) and isinstance(step, int) and step < len(block)
         inside = inside or (isinstance(block, dict) and step in block)
@@ -164,14 +164,14 @@ def _at(block: Json, way: Sequence[str | int]) -> str:
 
 
 def _taken(block: JsonObject, kind: str, ways: Ways) -> tuple[JsonObject, dict[str, str]]:
-    """The block without the texts that the ways lead to, and these; nothing is taken from a block of another type."""
+    """Return the block without the texts at the paths, and these texts; none for a block of another type."""
     found = {name: text for name, way in ways.items() if (text := _at(block, way))} if block.get("type") == kind else {}
     rest = _filled(block, {name: ways[name] for name in found}, dict.fromkeys(found, None)) if found else block
     return rest, found
 
 
 def _filled(fields: JsonObject, ways: Ways, values: Mapping[str, Json]) -> JsonObject:
-    """A copy of the fields with the values where the ways lead."""
+    """Return a copy of the fields with the values set at the paths."""
     out = cast(JsonObject, load(dump(fields)))
     for name, (*inner, last) in ways.items():
         place: Any = out
@@ -183,18 +183,18 @@ def _filled(fields: JsonObject, ways: Ways, values: Mapping[str, Json]) -> JsonO
 
 # --- blocks of calls ----------------------------------------------------------------------------------
 
-#: Where blocks keep the arguments, as a value or as JSON text. Anthropic's streams fill the last.
+#: The fields with a block's arguments, as a value or as JSON text. Anthropic's streams use the last.
 ARGUMENTS = ("input", "args", "arguments", "partial_json")
 
 
 def hinted(call: ToolCall, **hints: Json) -> ToolCall:
-    """The call with more hints."""
+    """Return the call with more hints."""
     fields, shape = unpack(call.extra)
     return replace(call, extra=pack(fields, **shape | hints))
 
 
 def with_block(call: ToolCall, block: JsonObject) -> ToolCall:
-    """The call with its block, whose arguments are taken out if they are the call's."""
+    """Return the call with its block as a hint, without the block's arguments if they equal the call's."""
     wanted = _json_of(call.arguments)
     for key in ARGUMENTS:
         rest: Json = {name: value for name, value in block.items() if name != key}
@@ -218,20 +218,20 @@ def _call_block(call: ToolCall) -> JsonObject:
 
 
 def _json_of(text: JsonText) -> Json:
-    """The value of JSON text; the text itself if it is none."""
+    """Return the value of JSON text; the text itself if it is not JSON."""
     try:
         return load(text)
     except (ValueError, RecursionError):
         return text
 
 
-# --- values that JSON cannot say --------------------------------------------------------------------------
+# --- values that are not JSON -----------------------------------------------------------------------------
 
 BYTES, ITEMS, TUPLE = "$bytes", "$items", "$tuple"
 
 
 def plain(value: Any) -> Json:
-    """The value as JSON, with its keys in order: a store may change theirs. Raises TypeError for an object.
+    """Return the value as JSON, with sorted keys, because stores may reorder them. Raises TypeError for an object.
 
     Example: {"image": b"hi"} -> {"image": {"$bytes": "aGk="}}
     """
@@ -249,11 +249,11 @@ def plain(value: Any) -> Json:
         case dict():
             return {ITEMS: [[plain(key), plain(inner)] for key, inner in value.items()]}
         case _:
-            raise TypeError(f"{type(value).__name__} is no JSON")
+            raise TypeError(f"{type(value).__name__} is not JSON")
 
 
 def live(value: Json) -> Any:
-    """The value again."""
+    """Return the value that `plain` encoded."""
     match value:
         case {"$bytes": str(text)}:
             return base64.b64decode(text)
@@ -270,7 +270,7 @@ def live(value: Json) -> Any:
 
 
 def sayable(values: Mapping[str, Any]) -> JsonObject:
-    """The values that are JSON; of a dict with objects in it what else it has."""
+    """Return the values that can be JSON; a dict that contains objects without these."""
     said: JsonObject = {}
     for key, value in sorted(values.items()):
         try:

@@ -1,7 +1,7 @@
-"""What the message objects of another library are to us: read into messages, and written again.
+"""The description of another library's message objects: how they are read into messages and written again.
 
-A list of such objects is read in units. What a compaction leaves alone goes back as the very objects of its unit; only
-what was changed or added is written as new ones.
+A list of such objects is read in units. For unchanged messages, the original objects of their unit are returned; only
+changed and added messages become new objects.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ X = TypeVar("X")
 
 @dataclass(frozen=True, slots=True)
 class Unit(Generic[X]):
-    """Items of a list that belong together, and the messages that they say."""
+    """Items of a list that belong together, and their messages."""
 
     items: tuple[X, ...]
     messages: History
@@ -26,25 +26,25 @@ class Unit(Generic[X]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library(Generic[X]):
-    """The messages of one library. `name` is the origin of what is read from it.
+    """The messages of one library, such as LangChain. `name` is the origin of the messages read from it.
 
     `read` puts every item into exactly one unit, in order. `write` makes new items for messages that were changed or
-    added; what we do not model travels in `extra` and in opaque parts of messages of this origin.
+    added. What we do not model is kept in `extra` and in opaque parts.
     """
 
     name: str
-    #: The packages whose objects these are.
+    #: The packages of these objects.
     packages: tuple[str, ...]
     read: Callable[[Sequence[X]], list[Unit[X]]]
     write: Callable[[Sequence[Message]], list[X]]
-    #: The wire format whose rules hold for its messages when nobody says for whom they are.
+    #: The wire format whose rules apply to its messages if the provider is not given.
     fmt: str = OPENAI_CHAT.name
-    #: Puts neighbours of one side together, where its provider takes no two of them.
+    #: Joins neighbours of one side, if the provider requires alternating sides.
     join: Callable[[list[X]], list[X]] = list
 
 
 def given_back(library: Library[X], units: Sequence[Unit[X]], sent: Sequence[Message]) -> list[X]:
-    """Return the items of what is sent: the caller's own where all of a unit stands there untouched, else new ones."""
+    """Return the items to send: the caller's own objects if a whole unit is unchanged, otherwise new ones."""
     starts: dict[int | None, Unit[X]] = {}
     at = 0
     for each in units:
@@ -71,6 +71,6 @@ def given_back(library: Library[X], units: Sequence[Unit[X]], sent: Sequence[Mes
 
 
 def _follows(places: Sequence[int | None], at: int, count: int) -> bool:
-    """Whether a whole unit stands there, one message after the other."""
+    """Whether all messages of a unit follow each other from here."""
     first = places[at]
     return first is not None and list(places[at : at + count]) == list(range(first, first + count))

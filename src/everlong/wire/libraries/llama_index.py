@@ -2,9 +2,9 @@
 
     ChatMessage(role="tool", blocks=[TextBlock(…)], additional_kwargs={"tool_call_id": "call_1"})
 
-Calls are blocks of their own; older integrations keep them only in `additional_kwargs`, newer ones repeat them there.
-A result is a message of role `tool` whose call is named in `additional_kwargs`. Objects of an SDK that stand in
-`additional_kwargs` are written again as their JSON, as LlamaIndex's own stores do.
+Calls are blocks; older integrations have them only in `additional_kwargs`, newer ones repeat them there. A result is a
+message with the role `tool`, with the id of its call in `additional_kwargs`. SDK objects in `additional_kwargs` are
+written as their JSON, as LlamaIndex's own stores do.
 """
 
 import base64
@@ -55,7 +55,7 @@ ROLES = {
     MessageRole.TOOL: Role.TOOL,
     MessageRole.FUNCTION: Role.TOOL,
 }
-#: How LlamaIndex names each role unless a message said otherwise.
+#: LlamaIndex's usual name for each role.
 USUAL = {role.value: MessageRole(role.value) for role in Role}
 CALL_FIELDS = ("tool_call_id", "call_id")
 BLOCK: TypeAdapter[Any] = TypeAdapter(ContentBlock)
@@ -67,7 +67,7 @@ def read(items: Sequence[Any]) -> list[Unit[Any]]:
 
 
 def write(messages: Sequence[Message]) -> list[Any]:
-    """Return the messages as `ChatMessage` objects; one that brings several results becomes several."""
+    """Return `ChatMessage` objects; a message with several results becomes several."""
     return [item for message in messages for item in _items_out(message)]
 
 
@@ -84,13 +84,13 @@ def _message_in(item: Any) -> Message:
     repeated: Json = None
     if not calls:
         parts += _calls_in(kwargs)
-    elif "tool_calls" in kwargs:  # said twice: goes back only with the same calls
+    elif "tool_calls" in kwargs:  # repeated calls: written back only if the calls are unchanged
         repeated = {"calls": calls, "field": kwargs.pop("tool_calls")}
     return Message(role, tuple(parts), origin=NAME, extra=pack(kwargs, role=kind, repeated=repeated))
 
 
 def _said(parts: Sequence[Part]) -> list[Json]:
-    """Return the calls among the parts, to be compared."""
+    """Return the calls among the parts, for comparison."""
     return [[part.id, part.name, part.arguments] for part in parts if isinstance(part, ToolCall)]
 
 
@@ -159,7 +159,7 @@ def _opaque_in(block: Any) -> Opaque:
 
 
 def _calls_in(kwargs: JsonObject) -> list[Part]:
-    """Return the calls that stand only in `additional_kwargs`, taken out; a list that holds anything else stays."""
+    """Remove and return the calls that are only in `additional_kwargs`. A list with anything else stays."""
     listed, old = kwargs.get("tool_calls"), kwargs.get("function_call")
     calls = [_listed_call(entry) for entry in listed] if isinstance(listed, list) else []
     if calls and None not in calls:
@@ -183,7 +183,7 @@ def _listed_call(entry: Json) -> ToolCall | None:
 
 
 def _plain(value: Any) -> Json:
-    """Return what stands in a field of any type as JSON can say it."""
+    """Return a value of any type as JSON."""
     if isinstance(value, dict):
         return {str(key): _plain(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
@@ -259,7 +259,7 @@ def _image_out(part: Image, ours: bool) -> Any:
     said = {field: value for field, value in said.items() if value}
     try:
         return ImageBlock(**fields | said)
-    except ValidationError:  # its file is gone; LlamaIndex says so when it is sent
+    except ValidationError:  # its file is gone; LlamaIndex reports that when it is sent
         return ImageBlock(**said)
 
 

@@ -1,9 +1,9 @@
-"""pydantic-ai: `ModelRequest` and `ModelResponse`, which hold parts.
+"""pydantic-ai: `ModelRequest` and `ModelResponse`, which consist of parts.
 
-A request is several messages: system prompts, what the user says, results of tools, each its own. A response is one.
-pydantic-ai's own adapter writes and reads the JSON of its objects, so a part that is not known here is carried along
-as it is. A part of a request that says nothing to the model (a baseline of instructions, a change of tools) goes along
-with the message before it. The fields of an object stand in the `extra` of its first message.
+A request becomes several messages: one for each system prompt, user prompt and tool result. A response is one message.
+pydantic-ai's own adapter converts its objects to JSON and back, so unknown parts are passed through. A part of a
+request that the model does not see (a baseline of instructions, a change of tools) stays with the message before it.
+The fields of an object are in the `extra` of its first message.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -36,19 +36,19 @@ __all__ = ["LIBRARY"]
 
 NAME = "pydantic_ai"
 
-#: Results that the framework tells the model as failures.
+#: Outcomes of results that the framework reports to the model as failures.
 FAILURES = ("failed", "denied", "interrupted", "retried")
-#: Contents that a model is sent as files, inside what a tool returns too.
+#: Contents that are sent to the model as files, also inside tool results.
 FILES = ("image-url", "audio-url", "document-url", "video-url", "binary", "uploaded-file")
 
 Block: TypeAlias = Text | Image | Opaque
-#: What a part of a request says: the role, what is carried along, the parts of the message.
+#: What a part of a request becomes: role, `extra` and parts of a message.
 Said: TypeAlias = tuple[Role, JsonText, tuple[Part, ...]]
 
 
 def read(items: Sequence[ModelMessage]) -> list[Unit[ModelMessage]]:
-    """Each object with the messages that it says."""
-    # Metadata of an application may hold what JSON cannot say: then its text is carried.
+    """Return each object with its messages."""
+    # Values in an application's metadata that are not JSON become text.
     bodies = cast(
         list[JsonObject], ModelMessagesTypeAdapter.dump_python(list(items), mode="json", fallback=str, warnings="none")
     )
@@ -56,7 +56,7 @@ def read(items: Sequence[ModelMessage]) -> list[Unit[ModelMessage]]:
 
 
 def write(messages: Sequence[Message]) -> list[ModelMessage]:
-    """Objects that say these messages; those that came from one object are one again."""
+    """Return objects for these messages. Messages that came from one object become one object again."""
     return ModelMessagesTypeAdapter.validate_json(dump(cast(Json, list(_bodies(messages)))))
 
 
@@ -69,9 +69,9 @@ LIBRARY: Library[ModelMessage] = Library(name=NAME, packages=("pydantic_ai",), r
 def _messages(body: JsonObject, place: int) -> History:
     parts = cast(list[JsonObject], body.pop("parts"))
     if body["kind"] == "response":
-        return (Message(Role.ASSISTANT, tuple(map(_answered, parts)), origin=NAME, extra=pack(_told(body))),)
+        return (Message(Role.ASSISTANT, tuple(map(_answered, parts)), origin=NAME, extra=pack(_without_nulls(body))),)
     groups: list[Said] = []
-    first: tuple[Part, ...] = ()  # silent parts before the first one that says something
+    first: tuple[Part, ...] = ()  # parts that the model does not see, before the first that it does
     for part in parts:
         kind = cast(str, part["part_kind"])
         if kind in REQUEST_PARTS:
@@ -88,7 +88,7 @@ def _messages(body: JsonObject, place: int) -> History:
         fields, shape = unpack(extra)
         groups[0] = (role, pack(fields, **shape, before=len(first)), (*first, *after))
     if place == 0 and parts and (instructions := _instructions(body)):
-        # Every request repeats them, and they are sent once: they count where a conversation begins.
+        # Every request repeats the instructions, but they are sent once: they count at the beginning.
         groups.insert(0, instructions)
     return tuple(
         Message(role, said, origin=NAME, extra=_placed(extra, at, body))
@@ -97,7 +97,7 @@ def _messages(body: JsonObject, place: int) -> History:
 
 
 def _wordless(body: JsonObject, silent: tuple[Part, ...]) -> Said:
-    """A request without words: its instructions, if it has any, are all that the model reads of it."""
+    """Return a request without content; its instructions, if any, are all that the model reads of it."""
     said = None if silent else _instructions(body)
     return said or (Role.USER, pack({}, kind="none"), silent)
 
@@ -111,13 +111,13 @@ def _instructions(body: JsonObject) -> Said | None:
 
 
 def _placed(extra: JsonText, at: int, body: JsonObject) -> JsonText:
-    """What is carried of a part, with its place in the object; the first one has the fields of the object as well."""
+    """Return the `extra` of a part with its place in the object; the first one also has the object's fields."""
     fields, shape = unpack(extra)
-    return pack(fields, **shape, at=at, of=_told(body) if at == 0 else None)
+    return pack(fields, **shape, at=at, of=_without_nulls(body) if at == 0 else None)
 
 
-def _told(body: JsonObject) -> JsonObject:
-    """The fields that say something: null is what a field is when it is not there."""
+def _without_nulls(body: JsonObject) -> JsonObject:
+    """Return the fields that are not null; null means absent."""
     return {key: value for key, value in body.items() if value is not None}
 
 
@@ -154,7 +154,7 @@ def _result(part: JsonObject) -> Said:
 
 
 def _retry(part: JsonObject) -> Said:
-    """Ask the model to try again: the result of a call, or what a user would say."""
+    """Read a request to try again: the result of a call, or a user message."""
     if part.get("tool_name") is not None:
         return _result(part)
     content = part["content"]
@@ -174,30 +174,30 @@ REQUEST_PARTS: dict[str, Callable[[JsonObject], Said]] = {
 
 
 def _block(block: Json) -> Block:
-    """A piece of what the user says."""
+    """Read a piece of the user's content."""
     if isinstance(block, str):
         return Text(block)
     fields = cast(JsonObject, block)
     kind = cast(str, fields["kind"])
     text = fields.get("content")
     if isinstance(text, str):
-        # The value behind words must not go on when the words were changed.
+        # The value that a text came from must be dropped if the text is changed.
         mark = _digest(text) if "value" in fields else None
-        return Text(text, pack(_told({key: fields[key] for key in fields if key != "content"}), words=mark))
+        return Text(text, pack(_without_nulls({key: fields[key] for key in fields if key != "content"}), words=mark))
     return _picture(fields) or Opaque(kind, dump(fields))
 
 
 def _picture(fields: JsonObject) -> Image | None:
-    """A picture, with every other field as it came: a result's files are known by a digest of all their fields."""
+    """Read an image. All other fields are kept, because a result's files are identified by a digest of all."""
     vendor = fields.get("vendor_metadata")
     detail = vendor.get("detail") if isinstance(vendor, dict) else None
-    told = detail if isinstance(detail, str) else ""
+    level = detail if isinstance(detail, str) else ""
     match fields:
         case {"kind": "image-url", "url": str(url), **rest} if url:
-            return Image(url=url, detail=told, extra=pack(rest))
+            return Image(url=url, detail=level, extra=pack(rest))
         case {"kind": "binary", "data": str(data), "media_type": str(media_type), **rest}:
             if media_type.startswith("image/"):
-                return Image(data, media_type, detail=told, extra=pack(rest))
+                return Image(data, media_type, detail=level, extra=pack(rest))
     return None
 
 
@@ -206,7 +206,7 @@ def _digest(text: str) -> str:
 
 
 def _returned(content: Json) -> tuple[tuple[ResultPart, ...], str | None]:
-    """What a tool returned as the model reads it, and the form in which it has to be written again."""
+    """Return a tool's result as the model reads it, and the form for writing it again."""
     if isinstance(content, str):
         return (Text(content),), None
     if not _holds_file(content):
@@ -234,7 +234,7 @@ def _holds_file(content: Json) -> bool:
 
 
 def _answered(part: JsonObject) -> Part:
-    """A part of a response."""
+    """Read a part of a response."""
     match part["part_kind"]:
         case "text":
             return Text(cast(str, part["content"]), pack(_rest(part, "content")))
@@ -264,7 +264,7 @@ def _answered(part: JsonObject) -> Part:
 
 
 def _bodies(messages: Sequence[Message]) -> Iterator[JsonObject]:
-    """The JSON of each object, in order."""
+    """Yield the JSON of each object, in order."""
     names = {call.id: call.name for message in messages for call in message.calls}
     request: JsonObject | None = None
     place = 0
@@ -291,7 +291,7 @@ def _bodies(messages: Sequence[Message]) -> Iterator[JsonObject]:
 def _say(
     request: JsonObject, message: Message, fields: JsonObject, shape: JsonObject, names: dict[CallId, str]
 ) -> None:
-    """Add what a message says to the parts of a request, where its silent parts stood."""
+    """Add a message to the parts of a request, with its hidden parts where they were."""
     parts = cast(list[Json], request["parts"])
     kind = shape.get("kind")
     if kind == "instructions":
@@ -328,7 +328,7 @@ def _prompt(message: Message, words: list[Part], fields: JsonObject, shape: Json
 def _return(result: ToolResult, message: Message, kind: Json, names: dict[CallId, str]) -> JsonObject:
     own = message.origin == NAME
     fields, shape = unpack(result.extra if own else "")
-    told: JsonObject = {
+    body: JsonObject = {
         **fields,
         "tool_name": result.name or names.get(result.call, ""),
         "tool_call_id": result.call,
@@ -336,8 +336,8 @@ def _return(result: ToolResult, message: Message, kind: Json, names: dict[CallId
         "part_kind": kind if kind == "retry-prompt" else "tool-return",
     }
     if result.failed and not fields:
-        told["outcome"] = "failed"
-    return told
+        body["outcome"] = "failed"
+    return body
 
 
 def _content(result: ToolResult, form: Json, own: bool) -> Json:
@@ -350,7 +350,7 @@ def _content(result: ToolResult, form: Json, own: bool) -> Json:
 
 
 def _parsed(text: str) -> Json:
-    """The value that stands in the text, or the text where it was shortened."""
+    """Return the value in a JSON text; the text itself if it was shortened."""
     try:
         return load(text)
     except (ValueError, RecursionError):
@@ -358,7 +358,7 @@ def _parsed(text: str) -> Json:
 
 
 def _block_out(part: Part, own: bool) -> Json:
-    """A piece of content; None for what only another library or a provider could read."""
+    """Write a piece of content; None for what only another library or a provider could read."""
     fields, shape = unpack(part.extra if own and isinstance(part, Text | Image) else "")
     match part:
         case Text(text):

@@ -1,4 +1,4 @@
-"""Rows of a wire format: plain dicts, and the SDKs' own objects that say the same, mixed as their users mix them."""
+"""Rows of a wire format: plain dicts, and the equivalent SDK objects, in any mixture."""
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
@@ -12,14 +12,14 @@ from everlong.wire.libraries.library import Library, Unit
 
 __all__ = ["plain", "rows_library"]
 
-#: What has nothing inside that could change. Asking for these first keeps copies cheap.
+#: Immutable types. Checking for these first keeps copies cheap.
 SIMPLE = frozenset({str, int, float, bool, type(None)})
 
 
 def plain(value: Any) -> Json:
-    """Return JSON that shares nothing with a value: of dicts and lists copies, of an SDK's objects what it would send.
+    """Return a value as independent JSON: copies of dicts and lists, and what an SDK would send for its objects.
 
-    What is none of these stays as it is, for the readers of formats to refuse by its place.
+    Anything else stays unchanged, so that the format's reader can refuse it with its place.
     """
     try:
         return _plain(value)
@@ -32,7 +32,7 @@ def _plain(value: Any) -> Json:
         return cast(Json, value)
     if isinstance(value, list):
         return [_plain(inner) for inner in value]
-    # A dict is a Mapping, but asking for that first costs more than the copy.
+    # A dict is also a Mapping, but that check alone costs more than the copy.
     if isinstance(value, dict) or isinstance(value, Mapping):  # noqa: SIM101 - see above
         copy = dict(value)
         for key, inner in copy.items():
@@ -42,7 +42,7 @@ def _plain(value: Any) -> Json:
     dump = getattr(value, "model_dump", None)
     if dump is None:
         return cast(Json, value)
-    # As the SDKs do it themselves when such an object is sent.
+    # As the SDKs themselves serialize such an object.
     return cast(
         Json, dump(mode="json", by_alias=True, exclude_unset=True, exclude=getattr(value, "__api_exclude__", None))
     )
@@ -50,7 +50,7 @@ def _plain(value: Any) -> Json:
 
 @lru_cache(maxsize=16)
 def rows_library(fmt: str) -> Library[Any]:
-    """Return the library of the rows of a format. Raises InputError for an unknown one."""
+    """Return the library for the rows of a format. Raises InputError for an unknown format."""
     form = format_named(fmt)
 
     def read(items: Sequence[Any]) -> list[Unit[Any]]:
@@ -71,7 +71,7 @@ def rows_library(fmt: str) -> Library[Any]:
 
 
 def write_rows(form: Format, messages: Sequence[Message]) -> list[JsonObject]:
-    """Return new rows for messages. System text stays in the list: a list alone has no other place for it."""
+    """Return new rows for messages. System text stays in the list, because a plain list has no other place for it."""
     rows: list[JsonObject] = []
     run: list[Message] = []
     for message in (*messages, None):
@@ -89,12 +89,12 @@ def _written(form: Format, run: History) -> list[JsonObject]:
     if not run:
         return []
     value = form.write_history(run)[form.api.messages]
-    # Responses: a single question may stand for the list.
+    # In Responses, a single text may replace the list.
     return [{"role": "user", "content": value}] if isinstance(value, str) else cast("list[JsonObject]", value)
 
 
 def _groups(form: Format, rows: Sequence[Json]) -> list[tuple[int, int]]:
-    """The rows that are one message each: of Responses the assistant's items belong together."""
+    """Return the ranges of rows that are one message each: in Responses, the assistant's items belong together."""
     of_assistant = form.server.canonical.of_assistant
     if of_assistant is None:
         return [(at, at + 1) for at in range(len(rows))]

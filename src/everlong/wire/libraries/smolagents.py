@@ -2,9 +2,8 @@
 
     ChatMessage(role=MessageRole.TOOL_RESPONSE, content=[{"type": "text", "text": "Observation:\\n…"}])
 
-It sends calls as an assistant's words and results as a user's, so that is what they are read as. `tool_calls` of a
-message are never sent; they are carried along. `raw`, the provider's own answer, belongs to the object that it came
-with: a message that was changed has none.
+It sends calls as assistant text and results as user text, so they are read as such. The `tool_calls` of a message are
+never sent, but kept. `raw`, the provider's own answer, belongs to the original object: a changed message has none.
 """
 
 import base64

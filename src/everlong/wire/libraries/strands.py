@@ -2,9 +2,9 @@
 
     {"role": "user", "content": [{"toolResult": {"toolUseId": "t1", "status": "success", "content": [{"text": "ok"}]}}]}
 
-Text, pictures, thinking, calls and results are read; every other block (documents, cache points, citations, guarded
-content, sound, film, sealed thinking) is carried along. Bytes are written as base64 under a mark, so that all of it is
-JSON. System text has a field of its own there; in a list it is a message of the role "system".
+Text, images, thinking, calls and results are read; every other block (documents, cache points, citations, guarded
+content, audio, video, sealed thinking) is passed through. Bytes are written as base64 under a special key, so that
+everything is JSON. System text has its own field there; in a list, it is a message with the role "system".
 """
 
 from base64 import b64decode, b64encode
@@ -37,23 +37,23 @@ from everlong.wire.libraries.library import Library, Unit
 __all__ = ["LIBRARY"]
 
 NAME = "strands"
-#: A message or a block of Strands: plain dicts with bytes in them.
+#: A message or a block of Strands: a plain dict that may contain bytes.
 Block: TypeAlias = dict[str, Any]
 
 ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
 VOICES = {Role.USER: "user", Role.ASSISTANT: "assistant", Role.SYSTEM: "system", Role.TOOL: "user"}
 IMAGE_FORMATS = frozenset({"png", "jpeg", "gif", "webp"})
-#: The only key of an object that stands for bytes, and of one that only looks like a mark.
+#: The only key of an object that encodes bytes, and of one that wraps a dict with such a key of its own.
 BYTES, KEPT = "$bytes", "$kept"
 
 
 def read(items: Sequence[Block]) -> list[Unit[Block]]:
-    """Return each message as a unit of its own."""
+    """Return each message as a separate unit."""
     return [Unit((item,), (_message_in(item, at),)) for at, item in enumerate(items)]
 
 
 def write(messages: Sequence[Message]) -> list[Block]:
-    """Return new messages; one that says nothing that can be written is left out."""
+    """Return new messages. A message without anything that can be written is left out."""
     return [written for written in map(_message_out, messages) if written is not None]
 
 
@@ -63,13 +63,13 @@ def write(messages: Sequence[Message]) -> list[Block]:
 def _message_in(raw: Any, at: int) -> Message:
     where = f"messages[{at}]"
     if not isinstance(raw, dict):
-        raise WireError(f"a message is a dict, not {type(raw).__name__}", fmt=NAME, where=where)
+        raise WireError(f"a message must be a dict, not {type(raw).__name__}", fmt=NAME, where=where)
     fields = dict(raw)
     said, content = fields.pop("role", None), fields.pop("content", None)
     if said not in ROLES:
         raise WireError(f"unknown role {shown(said)}", fmt=NAME, where=where)
     if not isinstance(content, list):
-        raise WireError(f"content is a list, not {type(content).__name__}", fmt=NAME, where=where)
+        raise WireError(f"content must be a list, not {type(content).__name__}", fmt=NAME, where=where)
     parts = tuple(_block_in(block, f"{where}.content[{index}]") for index, block in enumerate(content))
     role = ROLES[said]
     if role is Role.USER and any(isinstance(part, ToolResult) for part in parts):
@@ -87,7 +87,7 @@ def _message_out(message: Message) -> Block | None:
 
 
 def _carried(extra: JsonText, *, own: bool) -> tuple[Block, JsonObject]:
-    """The fields that were carried along, with their bytes, and the hints."""
+    """Return the kept fields, with their bytes decoded, and the hints."""
     fields, shape = unpack(extra if own else "")
     return {name: _from_json(value) for name, value in fields.items()}, shape
 
@@ -131,7 +131,7 @@ def _as_object(fields: Mapping[Any, Any]) -> JsonObject:
 
 def _block_in(raw: Any, where: str) -> Part:
     if not isinstance(raw, dict):
-        raise WireError(f"a block is a dict, not {type(raw).__name__}", fmt=NAME, where=where)
+        raise WireError(f"a block must be a dict, not {type(raw).__name__}", fmt=NAME, where=where)
     for key, reader in READERS.items():
         if key in raw:
             rest = {name: value for name, value in raw.items() if name != key}
@@ -150,7 +150,7 @@ def _text_in(value: Any, rest: Block) -> Part | None:
 
 
 def _image_in(value: Any, rest: Block) -> Image | None:
-    """`image`: bytes, or a place in S3. Anything else is carried along."""
+    """Read `image`: bytes, or a location in S3; None for anything else."""
     match value:
         case {"format": str() as form, "source": {"bytes": bytes() as data}} if len(value["source"]) == 1:
             extra = _with_inner(rest, value, ("format", "source"))
@@ -222,7 +222,7 @@ def _result_part_in(raw: Any) -> ResultPart:
 
 
 def _with_inner(rest: Block, value: Block, read_keys: tuple[str, ...], **shape: Json) -> JsonText:
-    """What stands beside a block, and what is inside it and not read."""
+    """Return `extra` for a block: the fields next to it, and those inside it that were not read."""
     inner = {name: _to_json(other) for name, other in value.items() if name not in read_keys}
     return pack(_as_object(rest), inner=inner or None, **shape)
 
@@ -236,7 +236,7 @@ READERS: dict[str, Callable[[Any, Block], Part | None]] = {
 }
 
 
-# --- blocks again ------------------------------------------------------------------------------
+# --- writing blocks ----------------------------------------------------------------------------
 
 
 def _block_out(part: Part, *, own: bool) -> Block | None:
@@ -288,7 +288,7 @@ def _call_out(call: ToolCall, *, own: bool) -> Block:
     rest, shape = _carried(call.extra, own=own)
     try:
         arguments = _from_json(load(call.arguments)) if own else arguments_object(call.arguments)
-    except ValueError:  # shortened since it came
+    except ValueError:  # shortened since it was read
         arguments = arguments_object(call.arguments)
     return {"toolUse": {"toolUseId": call.id, "name": call.name, "input": arguments, **_inner_of(shape)}, **rest}
 
@@ -313,12 +313,12 @@ def _result_part_out(part: ResultPart, *, own: bool) -> Block | None:
 def _json_value(text: str) -> list[Json] | None:
     try:
         return [load(text)]
-    except (ValueError, RecursionError):  # shortened since it came
+    except (ValueError, RecursionError):  # shortened since it was read
         return None
 
 
 def join(items: list[Block]) -> list[Block]:
-    """Return messages of which no two neighbours are of one side: Bedrock insists."""
+    """Return the messages with neighbours of one role joined, as Bedrock requires."""
     runs = [list(run) for _, run in groupby(items, key=lambda item: item["role"])]
     return [run[0] if len(run) == 1 else _joined(run) for run in runs]
 

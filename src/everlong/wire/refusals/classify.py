@@ -1,10 +1,10 @@
-"""Why a provider refused, as a value: the one place that reads its words.
+"""Classify why a provider refused. Only this module interprets providers' wordings.
 
     classify({"error": {"message": "prompt is too long: 213462 tokens > 200000 maximum"}}, status=400)
     -> Refusal(kind=OVERFLOW, limit=200000, requested=213462, provider="anthropic", …)
 
-What is certain goes first: a code that names the reason, then figures, then words, then the status alone.
-Pure data in, a value out; what to do about it is decided elsewhere.
+The most certain sign counts: a code that names the reason, then figures, then words, then the status alone. Pure; other
+modules decide what to do.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,20 +16,23 @@ from everlong.errors import (
     ContextOverflow,
     MalformedHistory,
     MediaRefused,
+    ParameterRefused,
     ProviderError,
     RateLimited,
     ReplyLimitExceeded,
 )
-from everlong.wire.refusals.error_text import ErrorText, read_error
+from everlong.wire.refusals.error_text import HEAD, ErrorText, read_error
 from everlong.wire.refusals.overflow import NO_FIGURES, Figures, Overflow, believable, compiled, figures_of, overflow_in
+from everlong.wire.refusals.reasons import Reason, is_web_page, reason_of, seconds_to_wait
 from everlong.wire.refusals.shape_signs import SHAPE_SIGNS
-from everlong.wire.refusals.signs import REPLY_SIGNS, SIZE_SIGNS, VETO_SIGNS, Kind, RefusalSign
+from everlong.wire.refusals.signs import PARAMETER_SIGNS, REPLY_SIGNS, SIZE_SIGNS, VETO_SIGNS, Kind, RefusalSign
 
 __all__ = ["Kind", "Refusal", "as_error", "classify"]
 
-LONGEST_MESSAGE = 300  # characters; a person reads it
+SERVER_ERRORS = 500
+LONGEST_MESSAGE = 300  # characters; it is shown to people
 
-#: Codes that leave no doubt.
+#: Codes with only one meaning.
 CODES: dict[str, Kind] = {
     "1261": Kind.OVERFLOW,  # GLM: prompt too long
     "context_length_exceeded": Kind.OVERFLOW,
@@ -45,64 +48,74 @@ CODES: dict[str, Kind] = {
     "tokens_limit_reached": Kind.OVERFLOW,
 }
 
-#: Statuses that say enough where nothing else was understood.
+#: Statuses that are enough if nothing else was understood.
 STATUSES: dict[int, Kind] = {413: Kind.TOO_LARGE, 429: Kind.RATE_LIMIT, 529: Kind.RATE_LIMIT}
 
-# The figures must be in tokens and in one clause: a limit of requests says nothing about tokens.
+# Both figures must be tokens and in one clause: a limit on requests says nothing about tokens.
 CEILING = (
     r"(?:tokens per (?:min|minute|hour|day)|\bTP[MD]\b)[^.\n]{0,30}?"
     r"limit:? <limit>(?:, used:? \d+)?, requested:? <requested>"
 )
-NO_BODY = r"\b400(?: status code)? \(no body\)"  # Cerebras and Mistral on a prompt that is too long
+NO_BODY = r"\b400(?: status code)? \(no body\)"  # how Cerebras and Mistral refuse a prompt that is too long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a provider refused. Sizes are tokens, bytes where the body is too large, None where it named none."""
+    """Why a provider refused. Sizes are tokens, or bytes if the body is too large; None if the error has none."""
 
     kind: Kind
-    #: One line in the provider's own words.
+    #: One line of the provider's own text.
     message: str
-    #: Whose wording it was; "" where a code or the status told.
+    #: The provider whose wording matched; "" if a code or the status decided.
     provider: str = ""
     status: int | None = None
     limit: int | None = None
     requested: int | None = None
-    #: How much of `requested` was asked for the answer.
+    #: The part of `requested` that was reserved for the answer.
     reply: int | None = None
+    #: The parameter that the model does not accept.
+    parameter: str = ""
+    #: Why no other request would be accepted either; None if that is unknown, or if another request would be.
+    reason: Reason | None = None
+    #: The seconds to wait, as requested by the provider.
+    after: float | None = None
 
     @property
     def smaller_may_pass(self) -> bool:
-        """A request with less in it is worth a try."""
+        """Whether a smaller request may be accepted."""
         return self.kind in (Kind.OVERFLOW, Kind.TOO_LARGE, Kind.CEILING)
 
 
 @dataclass(frozen=True, slots=True)
 class _Said:
-    """What the rules look at."""
+    """The input of the rules."""
 
     error: ErrorText
     text: str
     status: int | None
     overflow: Overflow | None
+    #: The original error, if it was a text.
+    raw: str = ""
 
 
 _Rule: TypeAlias = Callable[[_Said], Refusal | None]
 
 
 def classify(error: Json, *, status: int | None = None, code: str = "") -> Refusal:
-    """Why a provider refused, from its error as text or decoded body, with the HTTP status and code if known."""
-    told = read_error(error)
+    """Return why a provider refused, from its error text or decoded body, and the HTTP status and code if known."""
+    parsed = read_error(error)
     if code:
-        told = replace(told, codes=told.codes | {code.lower()})
-    said = _Said(told, told.text, told.status if status is None else status, overflow_in(told.text))
+        parsed = replace(parsed, codes=parsed.codes | {code.lower()})
+    raw = error[:HEAD] if isinstance(error, str) else ""
+    said = _Said(parsed, parsed.text, parsed.status if status is None else status, overflow_in(parsed.text), raw)
     found = next((refusal for refusal in (rule(said) for rule in _RULES) if refusal), None)
     return found or _refusal(said, Kind.OTHER)
 
 
 def as_error(refusal: Refusal) -> ProviderError:
-    """The exception to raise for it."""
+    """Return the exception to raise for a classified refusal."""
     message, provider, status = refusal.message, refusal.provider, refusal.status
+    reason = "" if refusal.reason is None else refusal.reason.value
     match refusal.kind:
         case Kind.OVERFLOW | Kind.TOO_LARGE | Kind.CEILING:
             return ContextOverflow(
@@ -118,12 +131,14 @@ def as_error(refusal: Refusal) -> ProviderError:
             return ReplyLimitExceeded(message, provider=provider, status=status, limit=refusal.limit)
         case Kind.MALFORMED_HISTORY:
             return MalformedHistory(message, provider=provider, status=status)
+        case Kind.PARAMETER:
+            return ParameterRefused(message, provider=provider, status=status, parameter=refusal.parameter)
         case Kind.MEDIA:
             return MediaRefused(message, provider=provider, status=status)
         case Kind.RATE_LIMIT:
-            return RateLimited(message, provider=provider, status=status)
+            return RateLimited(message, provider=provider, status=status, reason=reason, after=refusal.after)
         case Kind.OTHER:
-            return ProviderError(message, provider=provider, status=status)
+            return ProviderError(message, provider=provider, status=status, reason=reason, after=refusal.after)
         case _:
             assert_never(refusal.kind)
 
@@ -156,6 +171,10 @@ def _by_reply(said: _Said) -> Refusal | None:
     return _by_signs(said, REPLY_SIGNS)
 
 
+def _by_parameter(said: _Said) -> Refusal | None:
+    return _by_signs(said, PARAMETER_SIGNS)
+
+
 def _by_veto(said: _Said) -> Refusal | None:
     return _by_signs(said, VETO_SIGNS)
 
@@ -182,6 +201,7 @@ _RULES: tuple[_Rule, ...] = (
     _by_figures,
     _by_shape,
     _by_reply,
+    _by_parameter,
     _by_veto,
     _by_words,
     _by_size,
@@ -193,12 +213,13 @@ def _by_signs(said: _Said, signs: Sequence[RefusalSign]) -> Refusal | None:
     for sign in signs:
         match = compiled(sign.pattern).search(said.text)
         if match:
-            return _refusal(said, sign.kind, provider=sign.provider, at=match.start(), figures=figures_of(match))
+            found = _refusal(said, sign.kind, provider=sign.provider, at=match.start(), figures=figures_of(match))
+            return replace(found, parameter=sign.parameter)
     return None
 
 
 def _overflow(said: _Said) -> Refusal:
-    """An overflow with the best figures there are: those in its words, or llama.cpp's fields."""
+    """Return an overflow with the best figures: those in its text, or in llama.cpp's fields."""
     figures = said.overflow.figures if said.overflow else NO_FIGURES
     if figures.limit is None or figures.requested is None:
         fields = believable(said.error.figure("n_ctx"), said.error.figure("n_prompt_tokens"))
@@ -208,6 +229,7 @@ def _overflow(said: _Said) -> Refusal:
 
 
 def _refusal(said: _Said, kind: Kind, *, provider: str = "", at: int = 0, figures: Figures = NO_FIGURES) -> Refusal:
+    after = seconds_to_wait(said.raw or said.text)
     return Refusal(
         kind=kind,
         message=_line_at(said, at),
@@ -216,13 +238,27 @@ def _refusal(said: _Said, kind: Kind, *, provider: str = "", at: int = 0, figure
         limit=figures.limit,
         requested=figures.requested,
         reply=figures.reply,
+        reason=_reason(said, kind, after),
+        after=after,
     )
 
 
+def _reason(said: _Said, kind: Kind, after: float | None) -> Reason | None:
+    """Return why the request was refused, if a smaller or repaired one would be refused too; otherwise None."""
+    if kind not in (Kind.OTHER, Kind.RATE_LIMIT):
+        return None
+    if kind is Kind.OTHER and is_web_page(said.raw) and (said.status or 0) < SERVER_ERRORS:
+        return Reason.PAGE
+    found = reason_of(said.text, said.status, after)
+    if kind is Kind.RATE_LIMIT:
+        return found if found in (Reason.OVERLOADED, Reason.QUOTA) else Reason.RATE
+    return found
+
+
 def _line_at(said: _Said, at: int) -> str:
-    """The sentence around a position of the text, shortened to what a person reads; never empty."""
+    """Return the line around a position of the text, shortened for people; never empty."""
     if not said.error.lines:
-        return said.text or f"the provider refused without a word (status {said.status or 'unknown'})"
+        return said.text or f"the provider refused without a reason (status {said.status or 'unknown'})"
     before = said.text.count("\n", 0, at)
     line = said.error.lines[before if before < len(said.error.lines) else 0]
     if len(line) <= LONGEST_MESSAGE:

@@ -1,9 +1,8 @@
-"""What an error says, whatever it was wrapped in.
+"""Extract the text of an error, however it is wrapped.
 
-Providers, proxies and client libraries put an error into JSON, into text with JSON in it, into JSON
-with text with JSON in it. Here all of that becomes plain lines, the codes that were found, and the
-figures that came as fields. Nothing is parsed as JSON a second time: broken, cut and Python-style
-bodies are read as well as valid ones. Only a bounded part of an error is ever looked at.
+Providers, proxies and client libraries wrap errors in JSON, in text that contains JSON, and in JSON with such text. All
+of that becomes plain lines, codes, and figures from fields. Text inside an error is not parsed as JSON, so broken,
+truncated and Python-style bodies work too. Only a bounded part of an error is read.
 """
 
 import re
@@ -17,7 +16,7 @@ from everlong.core import Json
 __all__ = ["HEAD", "TAIL", "ErrorText", "read_error"]
 
 HEAD = 6_000  # characters read from the start of each text in an error
-TAIL = 2_000  # and from its end: some servers quote the whole prompt before they say what is wrong
+TAIL = 2_000  # and from its end: some servers quote the whole prompt before the reason
 MAX_CHARS = 24_000  # over all texts together
 MAX_DEPTH = 8  # of nested objects
 MAX_NODES = 200  # values looked at
@@ -31,7 +30,7 @@ CODE_KEYS = frozenset(
 STATUS_KEYS = frozenset({"code", "http_code", "httpstatuscode", "status", "status_code", "statuscode"})
 MESSAGE_KEYS = frozenset(
     {"detail", "error", "error_message", "errormessage", "message", "msg", "raw", "status_msg", ""}
-)  # "" is the error itself, where it is a bare text
+)  # "" is the error itself, if it is plain text
 
 ESCAPE = re.compile(r"\\{1,16}(?:u([0-9a-fA-F]{4})|([nrt])|([\"'/`]))")
 BLANK = re.compile(r"[\s\x00-\x1f\x7f]+")
@@ -40,14 +39,14 @@ WORD = re.compile(r"[\w.\-]{1,64}")
 FIELD = re.compile(r"""["']?\b(\w{1,40})["']?\s?[:=]\s?["']?([\w.\-]{1,64})""")
 MESSAGE_FIELD = r"""["'](?:message|msg|detail|error_message|errorMessage|status_msg)["']\s?:\s?"""
 MESSAGE = re.compile(MESSAGE_FIELD + r"""(?:"([^"]{4,600})"|'([^']{4,600})')""")
-#: The same before escapes are undone: a quote inside the message does not end it.
+#: The same for text with escapes: an escaped quote does not end the message.
 ESCAPED_MESSAGE = re.compile(MESSAGE_FIELD + r"""(?:"((?:[^"\\]|\\.){4,})(?:"|$)|'((?:[^'\\]|\\.){4,})(?:'|$))""")
 STATUS = re.compile(r"(?:^|\b(?:status(?:[_ ]code)?|error code|http)[\s:=]{1,3})([45]\d\d)(?![\w.])", re.I)
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorText:
-    """An error in plain form. `lines` are its sentences, those of message fields first, the innermost before all."""
+    """An error in plain form. `lines` has the texts of message fields first, the innermost before all others."""
 
     lines: tuple[str, ...]
     codes: frozenset[str]
@@ -56,16 +55,16 @@ class ErrorText:
 
     @property
     def text(self) -> str:
-        """All lines and, as the last line, all codes: what patterns are looked for in."""
+        """All lines and, as the last line, all codes: the text that patterns search."""
         return "\n".join((*self.lines, " ".join(sorted(self.codes))))
 
     def figure(self, key: str) -> int | None:
-        """The number that came under this field name."""
+        """Return the number in the field with this name; None if there is none."""
         return next((number for name, number in self.figures if name == key), None)
 
 
 def read_error(error: Json) -> ErrorText:
-    """Read a text or a decoded body.
+    """Read an error from a text or a decoded body.
 
     Example: {"error": {"code": "x", "message": "too long"}} -> lines ("too long",), codes {"x"}
     """
@@ -97,7 +96,7 @@ def read_error(error: Json) -> ErrorText:
 
 
 def _leaves(error: Json) -> Iterator[tuple[int, str, str | int | float]]:
-    """Texts and numbers with the depth and the field they stand at, nearest first; never more than a bounded number."""
+    """Yield a bounded number of texts and numbers, each with its depth and field, outermost first."""
     waiting: deque[tuple[int, str, Json]] = deque([(0, "", error)])
     for _ in range(MAX_NODES):
         if not waiting:
@@ -114,7 +113,7 @@ def _leaves(error: Json) -> Iterator[tuple[int, str, str | int | float]]:
 
 
 def _messages(text: str, pattern: re.Pattern[str] = ESCAPED_MESSAGE) -> list[str]:
-    """The messages in a text that is itself an error, written as JSON or as Python writes it."""
+    """Return the messages in a text that is itself an error, in JSON or Python notation."""
     return [_cleaned(first or second) for first, second in pattern.findall(text)]
 
 
@@ -123,7 +122,7 @@ def _pieces(text: str) -> tuple[str, ...]:
 
 
 def _cleaned(text: str) -> str:
-    """One line, escapes of any depth undone, nothing in it that cannot be printed."""
+    """Return the text as one printable line, with escapes of any depth decoded."""
     plain = BLANK.sub(" ", ESCAPE.sub(_unescaped, text)).strip()
     return SURROGATE.sub("?", plain.replace("\u2019", "'"))
 

@@ -1,6 +1,6 @@
-"""What an exception of an SDK or a framework says about a refusal: its status, its body, its words.
+"""Read a refusal from an exception of an SDK or a framework: its status, its body, its text.
 
-No SDK is imported: they name these things alike, and frameworks raise errors of their own from those of the SDKs.
+No SDK is imported: they use the same names, and frameworks raise their own errors from those of the SDKs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,13 +12,13 @@ from everlong.wire.refusals.classify import Kind, Refusal, as_error, classify
 
 __all__ = ["error_from"]
 
-DEEPEST = 8  # exceptions behind each other
+DEEPEST = 8  # exceptions in a chain
 STATUSES = ("status_code", "http_status", "status", "code")
 BODIES = ("body", "error", "details", "message")
 
 
 def error_from(error: BaseException) -> ProviderError:
-    """Return the refusal that an exception stands for, also if it is only the cause of another.
+    """Return the refusal behind an exception, even if it is only the cause of another one.
 
     Example: openai.BadRequestError with code "context_length_exceeded" -> ContextOverflow
     """
@@ -34,7 +34,7 @@ def error_from(error: BaseException) -> ProviderError:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """The exception and what it was raised from; of a group its members."""
+    """Yield the exception, its causes, and the members of groups."""
     waiting, seen = [error], 0
     while waiting and seen < DEEPEST:
         raised = waiting.pop(0)
@@ -50,7 +50,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _refusals(error: BaseException) -> Iterator[Refusal]:
     response = getattr(error, "response", None)
     status = _status(error, response)
-    if isinstance(response, Mapping):  # botocore: the decoded answer itself
+    if isinstance(response, Mapping):  # botocore: the decoded response
         yield classify(_json(response.get("Error", response)), status=status)
     for name in BODIES:
         body = getattr(error, name, None)

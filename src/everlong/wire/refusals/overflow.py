@@ -1,7 +1,7 @@
-"""Whether a text says that a request does not fit, and which figures it names.
+"""Recognise texts that say that a request does not fit, and read their figures.
 
-Owns how a sign's pattern is read and which figures are believed. Knows nothing of other refusals
-(`refusals`) and nothing of replies that hide an overflow (`silent_overflow`).
+This module decides how a sign's pattern is read and which figures are plausible. Other refusals are in `classify`, and
+replies that hide an overflow in `usage.silent_overflow`.
 """
 
 import re
@@ -18,7 +18,7 @@ SIGNS: tuple[OverflowSign, ...] = (*HOSTED_SIGNS, *SERVED_SIGNS, *SHARED_SIGNS)
 SMALLEST_WINDOW = 128  # tokens; a smaller "limit" is a misread number
 LARGEST_WINDOW = 100_000_000
 
-# Digits and repeats are bounded, so that a hostile text costs no more than its length.
+# Digits and repeats are bounded, so that the cost for a hostile text grows only with its length.
 NUMBER = r"(?:\d{1,3}(?:[,_]\d{3}){1,4}|\d{1,12}(?:\.\d{1,3})?)(?!\d)(?:[km]\b)?"
 PLACEHOLDER = re.compile(r"<(limit|below|requested|prompt|reply|over)>")
 GAP = r"[^\n]{0,100}?"
@@ -26,7 +26,7 @@ GAP = r"[^\n]{0,100}?"
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What a text says of sizes, in tokens. `reply` is the part of `requested` that was asked for the answer."""
+    """The sizes in a text, in tokens. `reply` is the part of `requested` that was reserved for the answer."""
 
     limit: int | None = None
     requested: int | None = None
@@ -38,7 +38,7 @@ NO_FIGURES = Figures()
 
 @dataclass(frozen=True, slots=True)
 class Overflow:
-    """A sign that was found, its figures, and where in the text it stands."""
+    """A sign that was found, its figures, and its position in the text."""
 
     sign: OverflowSign
     figures: Figures
@@ -46,13 +46,13 @@ class Overflow:
 
     @property
     def sure(self) -> bool:
-        """No other words in the text can mean something else: both sizes are named and one is too large."""
+        """Whether the text certainly means an overflow, whatever else it says: a sure sign, or both sizes."""
         figures = self.figures
         return self.sign.sure or (figures.limit is not None and figures.requested is not None)
 
 
 def overflow_in(text: str) -> Overflow | None:
-    """The most telling sign in a text: one with both figures before one without.
+    """Return the best sign in a text: a certain one, otherwise the first; None if there is none.
 
     Example: "prompt is too long: 213462 tokens > 200000 maximum" -> limit 200 000, requested 213 462
     """
@@ -70,15 +70,15 @@ def overflow_in(text: str) -> Overflow | None:
 
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """A sign's pattern with its number marks and gaps filled in."""
+    """Return a sign's pattern with its placeholders for numbers and gaps filled in."""
     filled = PLACEHOLDER.sub(lambda mark: f"(?P<{mark[1]}>{NUMBER})", pattern).replace("…", GAP)
     return re.compile(filled, re.IGNORECASE | re.MULTILINE)
 
 
 def believable(limit: int | None, requested: int | None, reply: int | None = None) -> Figures:
-    """The figures that can be true together.
+    """Return the figures that can be true together.
 
-    A request that was refused is not smaller than the limit: then its size was misread, and the limit stays.
+    A refused request is not smaller than the limit. If it seems so, its size was misread and only the limit stays.
     """
     if limit is not None and not SMALLEST_WINDOW <= limit <= LARGEST_WINDOW:
         limit = None
@@ -90,7 +90,7 @@ def believable(limit: int | None, requested: int | None, reply: int | None = Non
 
 
 def figures_of(match: re.Match[str]) -> Figures:
-    """The figures that a `compiled` pattern found, sums made: "A + B > C" requests A + B."""
+    """Return the figures that a `compiled` pattern found, with sums computed: "A + B > C" requests A + B."""
     named = {name: _number(digits) for name, digits in match.groupdict().items() if digits is not None}
     limit, requested, reply = named.get("limit"), named.get("requested"), named.get("reply")
     if limit is None and "below" in named:
@@ -103,7 +103,7 @@ def figures_of(match: re.Match[str]) -> Figures:
 
 
 def _number(digits: str) -> int:
-    """Example: "1,048,576" -> 1048576, "128k" -> 128000 (the smaller reading of k is the safe one)."""
+    """Return a number. Example: "1,048,576" -> 1048576, "128k" -> 128000 (the smaller meaning of k is the safe one)."""
     plain = digits.replace(",", "").replace("_", "").lower()
     scale = {"k": 1_000, "m": 1_000_000}.get(plain[-1], 1)
     return int(float(plain.rstrip("km")) * scale)

@@ -1,14 +1,12 @@
-"""How providers say that a request does not fit: one row a wording, each with its sample.
+"""Wordings of overflows at hosted services: one row per wording, each with its sample.
 
-Samples are texts that were really sent, with other ids; where only a pattern is known from the field, the sample is
-the shortest sentence of that form.
+Samples are real texts with changed ids; if only a pattern is known, the sample is the shortest sentence of that form.
 
-In a pattern `<limit>`, `<below>` (a limit that is itself too much), `<requested>`, `<prompt>`, `<reply>` and
-`<over>` stand for a number and `…` for a short stretch of anything; letters match in any case. `limit` and
-`requested` are the figures that the row must read from its own sample, None where the sample has none: the sample
-is the test.
+In a pattern `<limit>`, `<below>` (a limit that is itself too much), `<requested>`, `<prompt>`, `<reply>` and `<over>`
+stand for a number and `…` for a short stretch of anything; letters match in any case. `limit` and `requested` are the
+figures that the row must read from its own sample, None if the sample has none: the sample is the test.
 
-Rows go from the particular to the general. To teach a new wording: add its row.
+Rows go from specific to general. To support a new wording, add its row.
 """
 
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ __all__ = ["HOSTED_SIGNS", "OverflowSign"]
 
 @dataclass(frozen=True, slots=True)
 class OverflowSign:
-    """One wording. `sure`: it means overflow also where the rest of the error speaks of rates or filters."""
+    """One wording of an overflow. `sure` means overflow even if the rest of the error is about rates or filters."""
 
     provider: str
     pattern: str
@@ -232,7 +230,7 @@ HOSTED_SIGNS: tuple[OverflowSign, ...] = (
     OverflowSign("moonshot", r"input token length too long", "Invalid request: Input token length too long"),
     OverflowSign(
         "minimax", r"context window exceeds limit", "invalid params, context window exceeds limit (2013)"
-    ),  # 2013 is the code for bad parameters of any kind, no figure
+    ),  # 2013 is the code for any bad parameter, not a figure
     OverflowSign("minimax", r"^token limit$", '{"base_resp":{"status_code":1039,"status_msg":"token limit"}}'),
     OverflowSign(
         "glm",

@@ -1,6 +1,6 @@
-"""How model servers of one's own say it, and the wordings that many share.
+"""Wordings of overflows at self-hosted servers, and wordings that many share.
 
-Same rows as `overflow_signs`; the shared wordings come last because they say the least.
+The rows are as in `overflow_signs`; the shared wordings come last because they are the least specific.
 """
 
 from everlong.wire.refusals.overflow_signs import OverflowSign
@@ -228,7 +228,7 @@ SERVED_SIGNS: tuple[OverflowSign, ...] = (
     ),
 )
 
-#: What several of them say, and gateways that put it into words of their own.
+#: Wordings of several servers, and of gateways with their own texts.
 SHARED_SIGNS: tuple[OverflowSign, ...] = (
     OverflowSign(
         "shared",

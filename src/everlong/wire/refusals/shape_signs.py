@@ -1,7 +1,7 @@
-"""How providers say that a history has the wrong shape, or pictures they do not take.
+"""Wordings of refusals for a history of the wrong shape, or for images.
 
-Same rows as `refusal_signs`. The size of the request is no matter here: a smaller one with the same fault is
-refused again, a repaired one passes.
+The rows are as in `signs`. The size of the request does not matter: a smaller one with the same fault is refused again,
+a repaired one is accepted.
 """
 
 from everlong.wire.refusals.signs import Kind, RefusalSign
@@ -17,7 +17,7 @@ def _media(provider: str, pattern: str, sample: str) -> RefusalSign:
     return RefusalSign(Kind.MEDIA, provider, pattern, sample)
 
 
-#: The history or its pictures are not as the provider wants them; their size is no matter.
+#: The provider does not accept the history or its images; the size does not matter.
 SHAPE_SIGNS: tuple[RefusalSign, ...] = (
     _malformed(
         "anthropic",

@@ -1,4 +1,4 @@
-"""How providers refuse for other reasons than the window: one row a wording, each with its real sample.
+"""Wordings of refusals for reasons other than the window: one row per wording, each with a real sample.
 
 Patterns are written as in `overflow_signs`. A row's `kind` says what would help: a repaired history, fewer
 pictures, a shorter reply, a smaller body, waiting, or nothing that we can do.
@@ -7,31 +7,33 @@ pictures, a shorter reply, a smaller body, waiting, or nothing that we can do.
 from dataclasses import dataclass
 from enum import StrEnum
 
-__all__ = ["REPLY_SIGNS", "SIZE_SIGNS", "VETO_SIGNS", "Kind", "RefusalSign"]
+__all__ = ["PARAMETER_SIGNS", "REPLY_SIGNS", "SIZE_SIGNS", "VETO_SIGNS", "Kind", "RefusalSign"]
 
 
 class Kind(StrEnum):
     """Why a provider refused, by what would make it accept."""
 
     OVERFLOW = "overflow"  # more tokens than the window: send fewer
-    TOO_LARGE = "too large"  # more bytes or characters than it takes: send fewer
-    CEILING = "ceiling"  # more tokens than the account may ever send at once: send fewer, waiting is no use
-    REPLY_LIMIT = "reply limit"  # the reply asked for is longer than the model writes: ask for less
+    TOO_LARGE = "too large"  # more bytes or characters than it accepts: send fewer
+    CEILING = "ceiling"  # more tokens than the account may ever send at once: send fewer; waiting does not help
+    REPLY_LIMIT = "reply limit"  # the requested reply is longer than the model can write: ask for less
     MALFORMED_HISTORY = "malformed history"  # calls, results, roles, signatures: repair
-    MEDIA = "media"  # pictures too many or too big: leave some out
+    PARAMETER = "parameter"  # the model does not accept it, or its value: leave it out
+    MEDIA = "media"  # too many images, or too large: leave some out
     RATE_LIMIT = "rate limit"  # too much for now: wait
-    OTHER = "other"  # none of our business: pass it on
+    OTHER = "other"  # nothing we can fix: report it
 
 
 @dataclass(frozen=True, slots=True)
 class RefusalSign:
-    """One wording. `limit` is what the row must read from its sample."""
+    """One wording. `limit` is what the row must read from its sample; `parameter` is the refused parameter."""
 
     kind: Kind
     provider: str
     pattern: str
     sample: str
     limit: int | None = None
+    parameter: str = ""
 
 
 def _large(provider: str, pattern: str, sample: str, limit: int | None = None) -> RefusalSign:
@@ -42,6 +44,10 @@ def _reply(provider: str, pattern: str, sample: str, limit: int | None = None) -
     return RefusalSign(Kind.REPLY_LIMIT, provider, pattern, sample, limit)
 
 
+def _parameter(provider: str, name: str, pattern: str, sample: str) -> RefusalSign:
+    return RefusalSign(Kind.PARAMETER, provider, pattern, sample, parameter=name)
+
+
 def _wait(provider: str, pattern: str, sample: str) -> RefusalSign:
     return RefusalSign(Kind.RATE_LIMIT, provider, pattern, sample)
 
@@ -50,7 +56,7 @@ def _other(provider: str, pattern: str, sample: str) -> RefusalSign:
     return RefusalSign(Kind.OTHER, provider, pattern, sample)
 
 
-#: The reply asked for is too long. The window has nothing to do with it: a shorter history would not help.
+#: The requested reply is too long. This is independent of the window: a shorter history would not help.
 REPLY_SIGNS: tuple[RefusalSign, ...] = (
     _reply(
         "anthropic",
@@ -111,6 +117,60 @@ REPLY_SIGNS: tuple[RefusalSign, ...] = (
     ),
 )
 
+#: A parameter that the model does not accept, or not with this value. It can be left out, because the answer matters
+#: more.
+PARAMETER_SIGNS: tuple[RefusalSign, ...] = (
+    _parameter(
+        "openai",
+        "temperature",
+        r"unsupported (?:value|parameter): '?temperature",
+        "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is "
+        "supported.",
+    ),
+    _parameter(
+        "openai",
+        "top_p",
+        r"unsupported (?:value|parameter): '?top_?p",
+        "Unsupported parameter: 'top_p' is not supported with this model.",
+    ),
+    _parameter(
+        "anthropic",
+        "top_p",
+        r"temperature.{1,3} and .{1,3}top_p.{1,3} cannot both be specified",
+        "`temperature` and `top_p` cannot both be specified for this model. Please use only one.",
+    ),
+    _parameter(
+        "anthropic",
+        "temperature",
+        r"temperature.? may only be set to 1|temperature: input should be (?:less|greater) than or equal to",
+        "`temperature` may only be set to 1 when thinking is enabled.",
+    ),
+    _parameter(
+        "anthropic",
+        "top_p",
+        r"top_p.? (?:must be (?:greater|less)|may only be)…when thinking is",
+        "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled.",
+    ),
+    _parameter(
+        "moonshot",
+        "temperature",
+        r"invalid temperature: only",
+        "invalid temperature: only 1 is allowed for this model",
+    ),
+    _parameter(
+        "shared",
+        "temperature",
+        r"temperature.{0,3} (?:is )?(?:not supported|deprecated|not allowed|unsupported)",
+        "`temperature` is deprecated for this model.",
+    ),
+    _parameter(
+        "shared",
+        "top_p",
+        r"top_p.{0,3} (?:is )?(?:not supported|deprecated|not allowed|unsupported)",
+        "`top_p` is not supported for this model",
+    ),
+)
+
 #: The body is too large, in bytes or characters.
 SIZE_SIGNS: tuple[RefusalSign, ...] = (
     _large(
@@ -142,7 +202,7 @@ SIZE_SIGNS: tuple[RefusalSign, ...] = (
     _large("shared", r"request body (?:is )?too large|请求体?过大", "http: request body too large"),
 )
 
-#: Words that forbid to read the rest as an overflow, whatever else it says.
+#: Wordings that are never an overflow, whatever else the error says.
 VETO_SIGNS: tuple[RefusalSign, ...] = (
     _other(
         "openai",

@@ -1,8 +1,8 @@
-"""A history that the provider accepts: the last step before anything is sent.
+"""Repair a history so that the provider accepts it: the last step before sending.
 
-`repair` runs a fixed list of passes over the messages, each with one concern, and reports every
-change. It never touches what the provider would take, never shortens, and invents nothing but a word
-from the user at the start and a note where a result is missing. It does not count tokens.
+`repair_history` runs a fixed list of passes over the messages, each with one concern, and reports every change. It
+never changes a valid history and never shortens texts. It adds only a word from the user at the start, and notes for
+missing or empty results and for images. It does not count tokens.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ __all__ = ["PASSES", "Repaired", "repair_history", "valid"]
 
 STEP = "repair"
 
-#: In this order: what a message is made of, then how messages stand to each other.
+#: In this order: first the parts of each message, then the relations between messages.
 PASSES: tuple[Pass, ...] = (
     each(clean_surrogates),
     each(seat_parts),
@@ -48,16 +48,16 @@ PASSES: tuple[Pass, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Repaired:
-    """What can be sent, and what had to be changed for it; `at` of an edit is an index of the input."""
+    """A history that can be sent, and the changes that were needed. `at` of an edit is an index in the input."""
 
     messages: History
     edits: tuple[Edit, ...]
-    #: For each message the index of the input that it comes from, or was added for.
+    #: For each message, the index in the input that it comes from or was added for.
     places: tuple[int, ...]
 
 
 def repair_history(messages: Sequence[Message], fmt: str = "openai-chat") -> Repaired:
-    """The history as the provider of `fmt` accepts it; a history it accepts comes back as it is.
+    """Return the history in a form that the provider of `fmt` accepts. A valid history stays unchanged.
 
     Example: user, call a, user -> user, call a, result a "[no result: …]", user
     """
@@ -73,7 +73,7 @@ def repair_history(messages: Sequence[Message], fmt: str = "openai-chat") -> Rep
 
 
 def valid(fmt: str, messages: Sequence[Message]) -> bool:
-    """Whether the provider of `fmt` would accept the history as it is."""
+    """Return whether the provider of `fmt` would accept the history as it is."""
     return _accepts(format_named(fmt), messages)
 
 

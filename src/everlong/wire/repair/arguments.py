@@ -1,8 +1,7 @@
-"""Arguments that are no JSON any more become JSON again, or {}.
+"""Repair arguments that are not JSON; {} if nothing of them can be read.
 
-Read leniently first (raw line ends, NaN, something after the end), then closed where they were cut
-off, then as a Python literal, then without their last, unfinished member. What cannot be read at all
-becomes {}: the edit names the message that still has it.
+Attempts, in order: read leniently (raw line ends, NaN), close what was cut off, ignore text after the end, read a
+Python literal, drop the last, unfinished member. The edit refers to the original message.
 """
 
 import ast
@@ -21,23 +20,23 @@ from everlong.wire.repair.draft import Change
 
 __all__ = ["closings", "repair_arguments", "repaired_arguments"]
 
-LONGEST_LITERAL = 100_000  # characters; the Python parser is not made for more
+LONGEST_LITERAL = 100_000  # characters; Python's parser is not meant for more
 STRUCTURE = re.compile(r'[{}\[\],]|"(?:[^"\\]++|\\.)*+("?)', re.DOTALL)
 HALF_ESCAPE = re.compile(r"(?<!\\)(?:\\\\)*+(\\(?:u[0-9a-fA-F]{0,3})?)\Z")
 CLOSERS = {"{": "}", "[": "]"}
 
 
 def repair_arguments(message: Message, rules: Rules) -> Change | None:
-    """The fix: every call of the message."""
+    """Repair the arguments of every call of the message."""
     broken = [call.id for call in message.calls if argument_fault(call.arguments, as_object=rules.object_arguments)]
     if not broken:
         return None
-    parts = tuple(_mended_call(part, rules) for part in message.parts)
+    parts = tuple(_repaired_call(part, rules) for part in message.parts)
     return Change((message.with_parts(parts),), tuple(f"arguments of call {call} could not be read" for call in broken))
 
 
 def repaired_arguments(arguments: JsonText) -> JsonText:
-    """A JSON object that says as much of the arguments as can be read.
+    """Return a JSON object with as much of the arguments as can be read.
 
     Example: '{"path": "a.py", "text": "def' -> '{"path":"a.py","text":"def"}';  "ls -l" -> "{}"
     """
@@ -53,7 +52,7 @@ def repaired_arguments(arguments: JsonText) -> JsonText:
 
 
 def closings(text: str) -> tuple[str, str]:
-    """JSON that was cut off: with everything open closed, and without its last, unfinished member.
+    """Return truncated JSON in two forms: with everything open closed, and without its last, unfinished member.
 
     Example: '{"a": [1, {"b": "x' -> '{"a": [1, {"b": "x"}]}', '{"a": [1, {}]}'
     """
@@ -79,14 +78,14 @@ def _half_escape(text: str) -> str:
     return found[1] if found else ""
 
 
-def _mended_call(part: Part, rules: Rules) -> Part:
+def _repaired_call(part: Part, rules: Rules) -> Part:
     if not isinstance(part, ToolCall) or not argument_fault(part.arguments, as_object=rules.object_arguments):
         return part
     return replace(part, arguments=repaired_arguments(part.arguments))
 
 
 def _as_object(value: Json) -> JsonObject:
-    """Also arguments that were written as JSON twice."""
+    """Return a value as an object. Arguments that were encoded as JSON twice are decoded again."""
     if isinstance(value, str):
         try:
             value = strict_json(value)

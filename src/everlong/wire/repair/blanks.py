@@ -1,7 +1,7 @@
-"""Nothing empty is sent: no blank text, no picture without bytes, no message that says nothing.
+"""Remove blank texts, images without data, and empty messages.
 
-A result that says nothing says so. Where a provider takes an empty text (beside calls in OpenAI
-chat) it stays as it came; what a renderer leaves out of another format's message is left to it.
+An empty result gets a note. If a provider accepts an empty text (next to calls in OpenAI chat), it stays. Parts of
+another format that the writers leave out are not touched here.
 """
 
 from dataclasses import replace
@@ -15,21 +15,21 @@ __all__ = ["NO_OUTPUT", "drop_blanks"]
 
 NO_OUTPUT = "(no output)"
 NO_BYTES = ";base64,"
-SIGNED = ("thoughtSignature", "thought_signature")  # Gemini may sign a part that has no words
+SIGNED = ("thoughtSignature", "thought_signature")  # Gemini may sign a part without text
 
 
 def drop_blanks(message: Message, rules: Rules) -> Change | None:
-    """The fix."""
+    """Remove the blank parts of a message."""
     own = message.origin == rules.fmt
     filled = tuple(_filled(part, rules, own=own) for part in message.parts)
     said = tuple(part for part in filled if not _empty(part, own=own))
     if not _says_something(said, rules, own=own):
-        return Change((), (f"the {message.role} message says nothing",))
+        return Change((), (f"the {message.role} message is empty",))
     dropped = message.role is Role.TOOL or (own and not _speaks_beside_blank(message, said, rules))
     kept = said if dropped else filled
     if kept == message.parts:
         return None
-    reason = "a result says nothing" if len(kept) == len(message.parts) else "a blank text cannot be sent"
+    reason = "a result is empty" if len(kept) == len(message.parts) else "a blank text cannot be sent"
     return Change((message.with_parts(kept),), (reason,))
 
 
@@ -43,7 +43,7 @@ def _empty(part: Part, *, own: bool) -> bool:
     match part:
         case Text(text, extra):
             return not text.strip() and not (own and _signed(extra))
-        case Image(data, _, url):  # of another format it is sent as a note
+        case Image(data, _, url):  # one from another format is sent as a note
             return own and not data and (not url.strip() or url.endswith(NO_BYTES))
         case Opaque():
             return not own
@@ -64,7 +64,7 @@ def _filled(part: Part, rules: Rules, *, own: bool) -> Part:
 
 
 def _speaks_beside_blank(message: Message, said: tuple[Part, ...], rules: Rules) -> bool:
-    """Where that is accepted: the only text is blank, is no block, and stands beside calls."""
+    """Whether a blank text may stay: the provider accepts it, and it is the only text, not a block, next to calls."""
     if not rules.blank_beside_calls or not any(isinstance(part, ToolCall) for part in said):
         return False
     content = [part for part in message.parts if isinstance(part, Text | Image | Opaque)]

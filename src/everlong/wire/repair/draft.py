@@ -1,7 +1,7 @@
-"""A history on its way through the passes, with a note of every change.
+"""A history during repair, with a note of every change.
 
-Passes are pure functions from draft to draft. Most of them look at one message at a time: those are
-written as a `Fix` and lifted by `each`.
+Passes are pure functions from draft to draft. Most need only one message at a time: these are a `Fix`, which `each`
+turns into a pass.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ __all__ = ["Change", "Draft", "Fix", "Note", "Pass", "Placed", "each"]
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A message and the index it had in the input; what a pass adds has the index of what it belongs to."""
+    """A message and its index in the input. A message added by a pass has the index of the one it belongs to."""
 
     at: int
     message: Message
@@ -24,7 +24,7 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What was changed at an index of the input, and why."""
+    """A change at an index in the input: its reason."""
 
     at: int
     reason: str
@@ -32,24 +32,24 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """Messages so far, and notes so far."""
+    """The messages and notes so far."""
 
     placed: tuple[Placed, ...]
     notes: tuple[Note, ...] = ()
 
     @property
     def messages(self) -> History:
-        """The messages alone."""
+        """The messages without their indexes."""
         return tuple(item.message for item in self.placed)
 
     def changed(self, placed: list[Placed], notes: list[Note]) -> "Draft":
-        """The next draft."""
+        """Return the next draft."""
         return replace(self, placed=tuple(placed), notes=(*self.notes, *notes))
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What becomes of one message: none, one or several, and why."""
+    """The replacement of one message (none, one or several messages), and the reasons."""
 
     messages: tuple[Message, ...]
     reasons: tuple[str, ...]
@@ -60,7 +60,7 @@ Fix: TypeAlias = Callable[[Message, Rules], Change | None]
 
 
 def each(fix: Fix) -> Pass:
-    """A pass that fixes every message by itself; None from the fix means that it is fine."""
+    """Return a pass that fixes every message by itself. The fix returns None for a message that needs nothing."""
 
     def run(draft: Draft, rules: Rules) -> Draft:
         placed: list[Placed] = []

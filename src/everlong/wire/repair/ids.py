@@ -1,7 +1,6 @@
-"""Ids of calls and names of tools that the provider accepts.
+"""Repair ids of calls and names of tools for the provider.
 
-What is made up depends only on the id or name itself and on what stands before, so a longer history
-repeats it.
+A new id depends only on the old one and on the messages before it, so a longer history gets the same ids.
 """
 
 from dataclasses import replace
@@ -16,13 +15,13 @@ UNNAMED_TOOL = "tool"
 
 
 def acceptable_id(call: CallId, rules: Rules, *, own: bool) -> CallId:
-    """The id itself, or one made from it. `own`: call and result both came in the provider's own format."""
+    """Return the id, or one made from it. `own` means that call and result came in the provider's own format."""
     accepted = rules.call_id if own or rules.foreign_call_id is None else rules.foreign_call_id
     return call if accepted.fullmatch(call) else CallId(f"{rules.id_prefix}_{ref_of(call)}")
 
 
 def distinct_id(call: CallId, numbers: dict[CallId, int], rules: Rules, *, own: bool) -> CallId:
-    """The id as it can be sent beside those in `numbers`, which grows. Example: "0", "0" -> "0", "0_2" """
+    """Return an id that can be sent with those in `numbers`, and add it there. Example: "0", "0" -> "0", "0_2" """
     base = candidate = acceptable_id(call, rules, own=own)
     while candidate in numbers:
         numbers[base] += 1
@@ -32,7 +31,7 @@ def distinct_id(call: CallId, numbers: dict[CallId, int], rules: Rules, *, own: 
 
 
 def repair_names(message: Message, rules: Rules) -> Change | None:
-    """The fix: tools under names that are accepted, in calls and results alike."""
+    """Replace names of tools that are not accepted, in calls and results."""
     parts = tuple(_with_name(part, rules) for part in message.parts)
     if parts == message.parts:
         return None
@@ -48,5 +47,5 @@ def _with_name(part: Part, rules: Rules) -> Part:
 
 
 def _acceptable(name: str, rules: Rules) -> str:
-    """Example: "mcp.read file" -> "mcp_read_file" """
+    """Return an accepted name. Example: "mcp.read file" -> "mcp_read_file" """
     return (rules.not_in_tool_name.sub("_", name) if name.strip() else UNNAMED_TOOL)[: rules.longest_tool_name]

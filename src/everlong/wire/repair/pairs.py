@@ -1,9 +1,8 @@
-"""Every call has its result right after it, and every result its call.
+"""Pair calls and results: every call gets its result right after it.
 
-A result belongs to the nearest call before it that has its id. Results move to their calls; what
-stood between comes after them. A result without a call is dropped, and so is a second result: the
-first is what the model has read. A call without a result gets one that says so, until the real one
-comes.
+A result belongs to the nearest call before it with its id. Results move to their calls; what was between comes after
+them. A result without a call is dropped, and so is a second result, because the model has read the first. A call
+without a result gets a note as its result, until the real one comes.
 """
 
 from collections import defaultdict, deque
@@ -58,14 +57,14 @@ class _Unit:
 
 @dataclass(slots=True)
 class _Match:
-    """Who answers whom, while the draft is read from front to back."""
+    """Which result answers which call, collected while the draft is read from front to back."""
 
     units: dict[int, _Unit] = field(default_factory=dict)
     slots: dict[int, list[_Slot]] = field(default_factory=dict)
     newest: dict[CallId, _Unit] = field(default_factory=dict)
-    #: Tool messages whose other words may stay with the results, and the unit they answer.
+    #: Tool messages whose other text may stay with the results, and the unit they answer.
     homes: dict[int, _Unit] = field(default_factory=dict)
-    #: Results that an earlier repair made: index in the input, call, unit. A real one takes their place.
+    #: Notes from an earlier repair: index in the input, call, unit. A real result replaces them.
     made_before: list[tuple[int, CallId, _Unit]] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     spoken: int = -1
@@ -73,7 +72,7 @@ class _Match:
 
 
 def pair_results(draft: Draft, rules: Rules) -> Draft:
-    """The pass. Example: call a, user, result a, result b -> call a, result a, user"""
+    """Put every result right after its call. Example: call a, user, result a, result b -> call a, result a, user"""
     match = _matched(draft.placed, rules)
     placed: list[Placed] = []
     for at, item in enumerate(draft.placed):
@@ -112,7 +111,7 @@ def _matched(placed: Sequence[Placed], rules: Rules) -> _Match:
     match.notes += [note for slots in match.slots.values() for slot in slots for note in slot.notes]
     for at, call, unit in match.made_before:
         match.notes.append(
-            Note(at, f"call {call} {'still has no result' if unit.waiting[call] else 'has a result now'}")
+            Note(at, f"call {call} {'still has no result' if unit.waiting[call] else 'now has a result'}")
         )
     return match
 
@@ -126,7 +125,7 @@ def _read_answers(at: int, item: Placed, match: _Match, rules: Rules) -> None:
     answered = [unit for result in item.message.results if (unit := _answer(at, item, result, match, rules))]
     moved = any(unit.last != match.spoken for unit in answered)
     if moved:
-        match.notes.append(Note(item.at, "results stand right after their calls now"))
+        match.notes.append(Note(item.at, "results now follow their calls directly"))
     together = answered and all(unit is answered[0] for unit in answered)
     if together and not moved and not match.words_since:
         match.homes[at] = answered[0]
@@ -134,7 +133,7 @@ def _read_answers(at: int, item: Placed, match: _Match, rules: Rules) -> None:
 
 
 def _answer(at: int, item: Placed, result: ToolResult, match: _Match, rules: Rules) -> _Unit | None:
-    """Puts the result into the unit of its call; None if it cannot stay."""
+    """Put the result into the unit of its call, and return that; None if the result cannot stay."""
     unit = match.newest.get(result.call)
     if unit is None:
         match.notes.append(Note(item.at, f"result {result.call} answers no call"))
@@ -143,7 +142,7 @@ def _answer(at: int, item: Placed, result: ToolResult, match: _Match, rules: Rul
         match.made_before.append((item.at, result.call, unit))
         return None
     if not unit.waiting[result.call]:
-        match.notes.append(Note(item.at, f"call {result.call} has a result already"))
+        match.notes.append(Note(item.at, f"call {result.call} already has a result"))
         return None
     slot = unit.waiting[result.call].popleft()
     slot.answered = True
@@ -153,7 +152,7 @@ def _answer(at: int, item: Placed, result: ToolResult, match: _Match, rules: Rul
         slot.sent = acceptable_id(slot.sent, rules, own=False)
     name = slot.call.name if rules.results_named and (result.name or own) else result.name
     if (slot.sent, name) != (result.call, result.name):
-        match.notes.append(Note(item.at, f"result {result.call!r} has the id and the name of its call now"))
+        match.notes.append(Note(item.at, f"result {result.call!r} now has the id and the name of its call"))
     unit.answers.setdefault(at, []).append(replace(result, call=slot.sent, name=name))
     return unit
 
@@ -182,11 +181,11 @@ def _answers(unit: _Unit, placed: Sequence[Placed], match: _Match, rules: Rules)
 
 
 def _left_behind(at: int, item: Placed, match: _Match) -> list[Placed]:
-    """What the user said beside results that moved away, are gone, or are not the last ones."""
+    """Return the user's text next to results that moved away, were dropped, or are not the last ones."""
     beside, home = _beside(item.message), match.homes.get(at)
     if not beside or (home is not None and _keeps_words(at, home, match)):
         return []
-    match.notes.append(Note(item.at, "what the user said beside results stands after all of them"))
+    match.notes.append(Note(item.at, "user text next to results now follows all of them"))
     return [Placed(item.at, as_user(item.message, beside))]
 
 

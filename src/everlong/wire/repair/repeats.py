@@ -1,7 +1,7 @@
-"""Items of OpenAI Responses that come twice.
+"""Remove repeated items of OpenAI Responses.
 
-The provider keeps items by their id and refuses to see one again. A call, a message or a result is
-sent without the id the second time; what is nothing without it, thinking and carried items, is not.
+The provider identifies items by id and refuses repeated ones. The second time, a call, a message or a result is sent
+without its id; reasoning and passed-through items, which need their id, are not sent.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ __all__ = ["drop_repeats"]
 
 
 def drop_repeats(draft: Draft, rules: Rules) -> Draft:
-    """The pass."""
+    """Remove repeated items, or their ids."""
     if not rules.items_once:
         return draft
     seen: set[str] = set()
@@ -26,7 +26,7 @@ def drop_repeats(draft: Draft, rules: Rules) -> Draft:
         if message is item.message or message == item.message:
             placed.append(item)
             continue
-        notes.append(Note(item.at, "an item that came before was not sent again"))
+        notes.append(Note(item.at, "an item that was sent before is not repeated"))
         if message.parts:
             placed.append(Placed(item.at, message))
     return draft.changed(placed, notes) if notes else draft

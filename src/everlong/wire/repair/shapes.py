@@ -1,7 +1,7 @@
-"""Every part in a message that may hold it.
+"""Move every part into a message that may contain it.
 
-Results belong to tool messages, before anything else there; calls and thinking to the assistant;
-pictures to those whom the provider lets show them. A tool message without results is the user's.
+Results belong in tool messages, before anything else; calls and thinking in the assistant's; images in messages of the
+roles that the provider allows. A tool message without results becomes the user's.
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ __all__ = ["NOT_ITS_OWN", "as_user", "plain", "seat_parts", "usual_shapes"]
 
 
 def seat_parts(message: Message, rules: Rules) -> Change | None:
-    """The fix."""
+    """Move misplaced parts of a message, and replace images that its role may not have."""
     if not misplaced(message) and not _hidden_pictures(message, rules):
         return None
     results = message.results
@@ -31,7 +31,7 @@ def seat_parts(message: Message, rules: Rules) -> Change | None:
 
 
 def as_user(message: Message, parts: tuple[Part, ...]) -> Message:
-    """What the user says in it, as a message of the user; the carried fields belong to the results."""
+    """Return parts of a tool message as a user message, without `extra`, which belongs to the results."""
     return replace(message, role=Role.USER, parts=parts, extra="")
 
 
@@ -44,27 +44,27 @@ def _stub(part: Part, role: Role, rules: Rules) -> Part:
 
 
 def _reasons(message: Message, rules: Rules) -> tuple[str, ...]:
-    reasons = ["parts stood where they cannot be sent"] if misplaced(message) else []
+    reasons = ["parts were in a place where they cannot be sent"] if misplaced(message) else []
     return (
-        (*reasons, f"a picture cannot be shown by {message.role}")
+        (*reasons, f"images are not allowed in messages from {message.role}")
         if _hidden_pictures(message, rules)
         else tuple(reasons)
     )
 
 
-NOT_ITS_OWN = "sent without what only its own format knows"
+NOT_ITS_OWN = "sent without fields that only its own format has"
 
 
 def usual_shapes(message: Message, rules: Rules) -> Change | None:
-    """The fix: messages of the provider's own format, written in the usual way."""
+    """Rewrite a message of the provider's own format in the usual shape."""
     if message.origin != rules.fmt:
         return None
     known = rules.usual_shape(message)
-    return None if known == message else Change((known,), ("it was written in a way that is not accepted",))
+    return None if known == message else Change((known,), ("its form was not accepted",))
 
 
 def plain(message: Message, _rules: Rules) -> Change | None:
-    """The last resort: words, pictures, calls and results alone."""
+    """The last resort: keep only text, images, calls and results."""
     if not message.origin:
         return None
     parts = tuple(_plain_part(part) for part in message.parts if not isinstance(part, Opaque | Reasoning))

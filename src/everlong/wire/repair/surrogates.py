@@ -1,6 +1,6 @@
-"""Halves of surrogate pairs become U+FFFD and NaN becomes null, wherever a message keeps text or JSON.
+"""Replace lone surrogates by U+FFFD and NaN by null, wherever a message has text or JSON.
 
-Two halves that belong together are joined. Signed thinking cannot be changed: it goes as a whole.
+The two halves of a pair are joined. Signed thinking cannot be changed, so it is dropped as a whole.
 """
 
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ __all__ = ["clean_surrogates"]
 
 
 def clean_surrogates(message: Message, _rules: Rules) -> Change | None:
-    """The fix: every text of the message."""
+    """Clean every text of the message."""
     if not any(map(_dirty, _texts(message))):
         return None
     parts = [_clean_part(part) for part in message.parts if not _is_sealed(part)]
     whole = replace(message, parts=tuple(parts), name=clean_text(message.name), extra=clean_json(message.extra))
     halves = any(map(_halved, _texts(message)))
-    reason = "half a surrogate pair cannot be sent; replaced by U+FFFD" if halves else "NaN is no JSON; sent as null"
+    reason = "half a surrogate pair cannot be sent; replaced by U+FFFD" if halves else "NaN is not JSON; sent as null"
     return Change((whole,), (reason,))
 
 

@@ -1,7 +1,7 @@
-"""Thinking is sent whole and where it belongs, or not at all.
+"""Drop thinking that cannot be sent whole and in its place.
 
-What another provider thought is left out by the renderers; here goes what lost its signature. A block
-stays before what it led to: one that nothing follows goes too. The words of a block are never changed.
+The writers leave out the thinking of other providers; here, thinking without its signature is dropped. A block must
+come before what it led to, so a block that nothing follows is dropped too. The text of a block is never changed.
 """
 
 from everlong.core import Message, Part, Reasoning, Role
@@ -12,7 +12,7 @@ __all__ = ["drop_loose_thinking", "drop_unsigned_thinking"]
 
 
 def drop_unsigned_thinking(message: Message, rules: Rules) -> Change | None:
-    """The fix: blocks of its own that the provider cannot check."""
+    """Drop the provider's own thinking blocks that it cannot verify."""
     if message.origin != rules.fmt or not rules.own_thinking:
         return None
     kept = tuple(part for part in message.parts if not isinstance(part, Reasoning) or _accepted(part, rules))
@@ -28,7 +28,7 @@ def _accepted(part: Reasoning, rules: Rules) -> bool:
 
 
 def drop_loose_thinking(draft: Draft, rules: Rules) -> Draft:
-    """The pass: blocks at the end of what the assistant says, followed by nothing that they led to."""
+    """Drop thinking at the end of the assistant's turn that is followed by nothing it led to."""
     if not rules.led_thinking:
         return draft
     placed: list[Placed] = []
@@ -39,7 +39,7 @@ def drop_loose_thinking(draft: Draft, rules: Rules) -> Draft:
         if kept == item.message.parts:
             placed.append(item)
             continue
-        notes.append(Note(item.at, "thinking that nothing follows cannot be sent"))
+        notes.append(Note(item.at, "thinking at the end of a message cannot be sent"))
         if kept:
             placed.append(Placed(item.at, item.message.with_parts(kept)))
     return draft.changed(placed[::-1], notes[::-1]) if notes else draft

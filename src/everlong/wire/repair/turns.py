@@ -1,8 +1,7 @@
-"""Who speaks first and last.
+"""Repair the first and the last turn.
 
-The first message after the system text is the user's. Anthropic wants no white space at the very end,
-and system text in the list only after the user. Neighbours of one side are joined by the renderers of
-the formats that want turns to alternate.
+The first message after the system text must be the user's. Anthropic allows no white space at the very end, and system
+text in the list only after the user. If turns must alternate, the writers of the formats join neighbours of one side.
 """
 
 from dataclasses import replace
@@ -18,7 +17,7 @@ CONTINUED = "(continued)"
 
 
 def open_with_user(draft: Draft, rules: Rules) -> Draft:
-    """The pass: a word from the user where there is none, before anyone answers."""
+    """Add a word from the user if the conversation does not begin with the user."""
     first = 0
     while first < len(draft.placed) and not _speaks(draft.placed[first].message, rules):
         first += 1
@@ -31,13 +30,13 @@ def open_with_user(draft: Draft, rules: Rules) -> Draft:
 
 
 def _speaks(message: Message, rules: Rules) -> bool:
-    """Everything but system text and items that only the provider can read, such as its own compaction."""
+    """Whether a message counts as a turn: not system text, nor items that only the provider can read."""
     carried = rules.opaque_before_user and all(isinstance(part, Opaque) for part in message.parts)
     return message.role is not Role.SYSTEM and not (carried and message.role is Role.ASSISTANT)
 
 
 def place_system(draft: Draft, rules: Rules) -> Draft:
-    """The pass: role `system` in the list only right after the user; elsewhere it is plain text."""
+    """Keep the role `system` in the list only right after the user; elsewhere it becomes plain text."""
     if not rules.system_after_user:
         return draft
     placed: list[Placed] = []
@@ -54,7 +53,7 @@ def place_system(draft: Draft, rules: Rules) -> Draft:
 
 
 def trim_ending(draft: Draft, rules: Rules) -> Draft:
-    """The pass: the last words of the assistant do not end in white space."""
+    """Remove white space at the end of a final assistant message."""
     if not rules.trimmed_ending or not draft.placed:
         return draft
     item = draft.placed[-1]
@@ -66,10 +65,10 @@ def trim_ending(draft: Draft, rules: Rules) -> Draft:
     if item.message.role is not Role.ASSISTANT or not isinstance(last, Text) or last.text == last.text.rstrip():
         return draft
     trimmed = item.message.with_parts((*parts[:at], replace(last, text=last.text.rstrip()), *parts[at + 1 :]))
-    note = Note(item.at, "the last words of the assistant must not end in white space")
+    note = Note(item.at, "the last assistant message must not end in white space")
     return draft.changed([*draft.placed[:-1], Placed(item.at, trimmed)], [note])
 
 
 def _left_out(part: Part) -> bool:
-    """What a renderer does not say of another format's message."""
+    """Whether the writers leave out a part of another format's message."""
     return isinstance(part, Reasoning | Opaque) or (isinstance(part, Text) and not part.text.strip())

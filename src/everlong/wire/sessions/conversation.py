@@ -1,7 +1,7 @@
-"""From the messages of the records to a conversation that a model could be sent.
+"""Turn the messages of records into a conversation that can be sent to a model.
 
-Owns what session formats share: results right behind their calls, no empty messages, and where the program's own
-compactions took effect. Messages keep their order otherwise, and nothing here changes what a message says.
+Shared by session formats: results right after their calls, no empty messages, and where the program's own compactions
+took effect. Otherwise messages keep their order, and their content is never changed.
 """
 
 from collections.abc import Sequence
@@ -9,26 +9,26 @@ from typing import TypeAlias
 
 from everlong.core import History, Message, Reasoning, Role, Text, head_length, pairs_of
 
-__all__ = ["HEADING", "Piece", "settle", "summary_text", "tell_summary", "without_head"]
+__all__ = ["HEADING", "Piece", "headed_summary", "settle", "summary_text", "without_head"]
 
-#: A message, or None where a compaction took effect: the program sends only what stands behind it.
+#: A message, or None where a compaction took effect: the program sends only what follows it.
 Piece: TypeAlias = Message | None
 
 HEADING = "## Conversation Summary"
 
 
-def tell_summary(summary: str) -> Text:
-    """A summary that its program keeps as bare text, under a heading, so that nobody takes it for the user's words."""
+def headed_summary(summary: str) -> Text:
+    """Return a summary under a heading, so that it is not mistaken for the user's text."""
     return Text(f"{HEADING}\n\n{summary}")
 
 
 def summary_text(message: Message) -> str:
-    """The bare text of such a summary again."""
+    """Return the plain text of a summary that `headed_summary` wrote."""
     return message.text.removeprefix(f"{HEADING}\n\n")
 
 
 def settle(pieces: Sequence[Piece]) -> tuple[History, tuple[int, ...]]:
-    """The conversation and its boundaries: empty messages left out, results right behind the calls they answer.
+    """Return the conversation and its boundaries, without empty messages, and with results right after their calls.
 
     Example: user, call 1, None, summary, result 1, call 2 -> user, call 1, result 1, summary, call 2 and (3,)
     """
@@ -53,12 +53,12 @@ def settle(pieces: Sequence[Piece]) -> tuple[History, tuple[int, ...]]:
 
 
 def _says_something(message: Message) -> bool:
-    """Whether anything is left without blank text and thinking that led to nothing."""
+    """Whether a message has anything besides blank text and thinking."""
     return any(
         part.text.strip() if isinstance(part, Text) else not isinstance(part, Reasoning) for part in message.parts
     )
 
 
 def without_head(messages: Sequence[Message]) -> History:
-    """The messages for a file that keeps no system text: those in front are left out."""
+    """Return the messages for a file without system text: leading system messages are left out."""
     return tuple(messages[head_length(messages) :])

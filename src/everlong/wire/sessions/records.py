@@ -1,7 +1,7 @@
-"""Records of session files: what every format does with a line before it knows what the line says.
+"""Records of session files: shared code for reading lines, times, fields and trees.
 
-Owns the reading of times and of fields, and the rule for a line that is not what its format promises: it stays in
-place as an aside and is named in a warning. Which records make the conversation is the format's own business.
+A line that does not match its format stays in place as an aside, and a warning names it. Each format decides which
+records belong to the conversation.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +36,7 @@ EPOCH = "1970-01-01T00:00:00.000Z"
 def records_of(
     lines: Iterable[tuple[str, Json]], parse_record: Callable[[Json, str], Record]
 ) -> tuple[tuple[Record, ...], tuple[str, ...]]:
-    """Every line as a record, and a warning for each that had to stay as it is. A line is (where, its JSON)."""
+    """Return every line as a record, and a warning for each that became an aside. A line is (place, JSON)."""
     records: list[Record] = []
     warnings: list[str] = []
     for where, raw in lines:
@@ -49,19 +49,19 @@ def records_of(
 
 
 def as_object(raw: Json, *, fmt: str, where: str) -> JsonObject:
-    """A copy of the record's fields."""
+    """Return a copy of the record's fields. Raises WireError if it is not an object."""
     if not isinstance(raw, dict):
-        raise WireError(f"a record is an object, not {type(raw).__name__}", fmt=fmt, where=where)
+        raise WireError(f"a record must be an object, not {type(raw).__name__}", fmt=fmt, where=where)
     return dict(raw)
 
 
 def aside(raw: Json) -> Aside:
-    """The record as it is."""
+    """Return the record unchanged, as an aside."""
     return Aside(dump(raw))
 
 
 def fields_of(record: Record) -> JsonObject:
-    """What stands in the record around its message; of an aside, everything."""
+    """Return the fields of the record around its message; of an aside, all fields."""
     if isinstance(record, Message):
         return unpack(record.extra)[0]
     body = load(record.body)
@@ -69,7 +69,7 @@ def fields_of(record: Record) -> JsonObject:
 
 
 def take_text(fields: JsonObject, key: str) -> str:
-    """The text under `key`, taken out; "" if there is none. Anything else, empty text included, stays to be carried."""
+    """Remove and return the text under `key`; "" if there is none. Anything else, even empty text, stays."""
     value = fields.get(key)
     if isinstance(value, str) and value:
         del fields[key]
@@ -78,7 +78,7 @@ def take_text(fields: JsonObject, key: str) -> str:
 
 
 def time_of(value: Json) -> datetime | None:
-    """A moment, written as ISO text or as milliseconds since 1970; None if it is neither."""
+    """Return a time from ISO text or milliseconds since 1970; None if it is neither."""
     try:
         if isinstance(value, str):
             return datetime.fromisoformat(value)
@@ -90,14 +90,14 @@ def time_of(value: Json) -> datetime | None:
 
 
 def stamp(time: datetime | None) -> str:
-    """The moment as these programs write it. Example: 2026-01-02T03:04:05.678Z; without one, the start of 1970."""
+    """Return the time as these programs write it; None is the start of 1970. Example: 2026-01-02T03:04:05.678Z"""
     if time is None:
         return EPOCH
     return _utc(time).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def milliseconds(time: datetime | None) -> int:
-    """The moment in milliseconds since 1970."""
+    """Return the time in milliseconds since 1970."""
     return 0 if time is None else round(_utc(time).timestamp() * 1_000)
 
 
@@ -106,7 +106,7 @@ def _utc(time: datetime) -> datetime:
 
 
 def fresh_id(seed: str, taken: set[str]) -> str:
-    """Eight hex digits that are not taken; they are from now on."""
+    """Return eight hex digits that are not in `taken`, and add them to it."""
     turn = 0
     while (name := ref_of(f"{turn}:{seed}")[:8]) in taken:
         turn += 1
@@ -115,7 +115,7 @@ def fresh_id(seed: str, taken: set[str]) -> str:
 
 
 def fresh_uuid(seed: str, taken: set[str]) -> str:
-    """A UUID that is not taken; it is from now on."""
+    """Return a UUID that is not in `taken`, and add it there."""
     turn = 0
     while (name := str(uuid5(NAMESPACE_URL, f"everlong:{turn}:{ref_of(seed)}"))) in taken:
         turn += 1
@@ -125,16 +125,16 @@ def fresh_uuid(seed: str, taken: set[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """The id of a record, "" if it has none, and its parent's: None at a root, "" if the record does not say."""
+    """The id of a record ("" if it has none) and of its parent (None for a root, "" if the record does not name it)."""
 
     id: str
     parent: str | None = ""
 
 
 def parents_of(links: Sequence[Link | None], *, fmt: str) -> tuple[tuple[int | None, ...], tuple[str, ...]]:
-    """The index of each record's parent, and a warning for each that is missing or each id that comes twice.
+    """Return the index of each record's parent, and a warning for each missing parent and repeated id.
 
-    A None among the links is a record outside the tree: nothing follows it.
+    A None among the links is a record outside the tree.
     Example: a (root), b of a, x of lost, c of a -> None, 0, 1, 0
     """
     newest: dict[str, int] = {}
@@ -147,16 +147,18 @@ def parents_of(links: Sequence[Link | None], *, fmt: str) -> tuple[tuple[int | N
             continue
         known = newest.get(link.parent) if link.parent else None
         if link.parent and known is None and before is not None:
-            warnings.append(f"{fmt}: parent {link.parent} is missing, the record before is taken (at record {at + 1})")
+            warnings.append(
+                f"{fmt}: parent {link.parent} is missing; the previous record is used instead (at record {at + 1})"
+            )
         parents.append(before if known is None and link.parent is not None else known)
         if link.id and link.id in newest:
-            warnings.append(f"{fmt}: id {link.id} comes twice (at record {at + 1})")
+            warnings.append(f"{fmt}: id {link.id} appears twice (at record {at + 1})")
         newest[link.id] = before = at
     return tuple(parents), tuple(warnings)
 
 
 def path_to(last: int, parents: Sequence[int | None]) -> tuple[int, ...]:
-    """The indexes from the root to `last`."""
+    """Return the indexes from the root to `last`."""
     path: list[int] = []
     at: int | None = last
     while at is not None:

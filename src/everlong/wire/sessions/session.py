@@ -1,4 +1,4 @@
-"""What a session file format is: one value that says everything about it.
+"""The description of a session file format: one value with everything about it.
 
 Each module beside this one that reads the files of a program exports one `SESSION`; `everlong.wire.sessions` has the
 table of them.
@@ -28,7 +28,7 @@ __all__ = [
     "text_in",
 ]
 
-MOST = 1e12  # tokens or dollars; anything above is not a figure
+MOST = 1e12  # tokens or dollars; anything above is implausible
 
 #: A record, or a whole document, with its place in the file: "line 7".
 NamedValue: TypeAlias = tuple[str, Json]
@@ -36,28 +36,32 @@ NamedValue: TypeAlias = tuple[str, Json]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionMarks:
-    """What a format says of a session. Texts are "" where it says nothing."""
+    """How to read facts about a session from its document. Texts are "" if the file has none."""
 
     session_id: Callable[[Document], str] = lambda _document: ""
     title: Callable[[Document], str] = lambda _document: ""
-    #: When it began and when it changed last, where the file says so beside the times of its messages.
+    #: When it began and last changed, if the file has this besides the times of its messages.
     began: Callable[[Document], datetime | None] = lambda _document: None
     changed: Callable[[Document], datetime | None] = lambda _document: None
     #: The id that the program gave a message.
     message_id: Callable[[Message], str] = lambda _message: ""
-    #: Whether the program put a message of its own in place of those it no longer sends.
+    #: Whether a message is the program's replacement for messages that it no longer sends.
     is_summary: Callable[[Message, Document], bool] = lambda _message, _document: False
-    #: The tokens of the messages that a summary covers; 0 if the program does not say.
+    #: The tokens of the messages that a summary covers; 0 if unknown.
     covered_tokens: Callable[[Message], int] = lambda _summary: 0
-    #: Earlier conversations that the session keeps beside the current one.
+    #: Earlier conversations that the session keeps besides the current one.
     archived: Callable[[Document], tuple[Document, ...]] = lambda _document: ()
+    #: The other branches of the same conversation, if the program keeps them.
+    branches: Callable[[Document], tuple[Document, ...]] = lambda _document: ()
+    #: Whether the user archived it.
+    put_away: Callable[[Document], bool] = lambda _document: False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRequest:
-    """A request of which the session recorded the usage.
+    """A request whose usage the session recorded.
 
-    `cost` is in dollars, 0 if the program does not say; `hour` are the tokens that were cached for an hour.
+    `cost` is in dollars, 0 if unknown; `hour` is the number of tokens that were cached for an hour.
     """
 
     model: str
@@ -69,7 +73,7 @@ class RecordedRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SideChains:
-    """The records of a session itself, and those of each sub-agent by its name, as records of a session of its own."""
+    """The records of a session itself, and those of each sub-agent by name, as records of a separate session."""
 
     main: Sequence[JsonObject]
     agents: Mapping[str, Sequence[JsonObject]]
@@ -79,38 +83,39 @@ class SideChains:
 class SessionFormat:
     """The session files of one program."""
 
-    #: As people write it in a command: "claude-code".
+    #: The name in commands: "claude-code".
     name: str
-    #: As people call it: "Claude Code".
+    #: The name for people: "Claude Code".
     program: str
-    #: The name of the wire format whose rules the messages must meet when they are sent.
+    #: The name of the wire format whose rules the messages must follow when they are sent.
     sent_as: str
-    #: Whether the first records, or the one document, are this program's.
+    #: Whether the first records, or the single document, are this program's.
     recognises: Callable[[Sequence[JsonObject]], bool]
-    #: One record. Raises WireError for what is none.
+    #: Reads one record. Raises WireError if it is not one.
     read_record: Callable[[Json, str], Record]
-    #: The conversations in records or in a document; the second argument are warnings about what was lost before.
+    #: Reads the conversations in records or in a document; the second argument has earlier warnings.
     read: Callable[[Iterable[NamedValue], Sequence[str]], tuple[Document, ...]]
-    #: The records, or the document, again.
+    #: Writes the records or the document.
     write: Callable[[Document], Sequence[JsonObject] | JsonObject]
-    #: Whether a file has a record a line; else it is one document.
+    #: Whether a file has one record per line; otherwise it is one document.
     in_lines: bool = True
-    #: How the names of its files end.
+    #: The suffixes of its files.
     suffixes: tuple[str, ...] = (".jsonl",)
     marks: SessionMarks = field(default_factory=SessionMarks)
-    #: How texts begin that the program writes in the user's name.
+    #: Beginnings of texts that the program writes in the user's name.
     not_the_user: tuple[str, ...] = ()
-    #: Where the program keeps its sessions, below the home directory.
+    #: The folders of its sessions, below the home directory.
     folders: tuple[str, ...] = ()
-    #: The variable that names another folder in place of one of the home directory: ("CODEX_HOME", ".codex").
+    #: The environment variable for another folder, and the folder in the home directory that it replaces:
+    #: ("CODEX_HOME", ".codex").
     moved_by: tuple[str, str] = ("", "")
-    #: The requests whose usage the records tell; reports with the same key belong to one request.
+    #: Yields the requests whose usage is in the records; reports with the same key belong to one request.
     requests: Callable[[Iterable[JsonObject]], Iterator[tuple[Hashable, RecordedRequest]]] | None = None
-    #: Splits the records of a program that writes those of sub-agents into the same file.
+    #: Splits the records, for a program that writes those of sub-agents into the same file.
     side_chains: Callable[[Sequence[JsonObject]], SideChains] | None = None
 
     def places(self, home: Path, environment: Mapping[str, str]) -> tuple[Path, ...]:
-        """Return where the sessions of a user are, whether or not there are any."""
+        """Return the folders of a user's sessions, whether or not they exist."""
         variable, replaced = self.moved_by
         moved = environment.get(variable, "").strip() if variable else ""
         return tuple(
@@ -124,7 +129,7 @@ class SessionFormat:
 def read_records(
     parse_record: Callable[[Json, str], Record], document: Callable[[Sequence[Record], Sequence[str]], Document]
 ) -> Callable[[Iterable[NamedValue], Sequence[str]], tuple[Document, ...]]:
-    """Return the reader of a file of records: one that cannot be read stays in its place and is named."""
+    """Return the reader for a file of records. An unreadable record stays in its place, and a warning names it."""
 
     def read(named: Iterable[NamedValue], warnings: Sequence[str]) -> tuple[Document, ...]:
         records, unread = records_of(named, parse_record)
@@ -134,7 +139,7 @@ def read_records(
 
 
 def record_text(*places: tuple[str, str]) -> Callable[[Document], str]:
-    """A function that returns the text at the first place that is filled; of several records, that of the last.
+    """Return a function that returns the text at the first place that has one, from the last record with it.
 
     A place is the type of a record ("" for any) and the path of a field.
     Example: record_text(("session_meta", "payload.id"), ("", "id"))
@@ -148,7 +153,7 @@ def record_text(*places: tuple[str, str]) -> Callable[[Document], str]:
 
 
 def record_time(*places: tuple[str, str]) -> Callable[[Document], datetime | None]:
-    """A function that returns the time at the first place that is filled; None if that is not a time."""
+    """Return a function that returns the time at the first place with a text; None if that is not a time."""
     text = record_text(*places)
     return lambda document: time_of(text(document))
 
@@ -166,12 +171,12 @@ def _field(record: JsonObject, path: Iterable[str]) -> str:
 
 
 def text_in(value: Json) -> str:
-    """The value if it is a text, else ""."""
+    """Return the value if it is a text, otherwise ""."""
     return value if isinstance(value, str) else ""
 
 
 def amount_in(value: Json) -> float:
-    """Return a figure of the file; 0 for anything else."""
+    """Return a plausible figure; 0 for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0.0
     return float(value) if 0 < value < MOST else 0.0

@@ -46,7 +46,7 @@ MESSAGES: dict[str, JsonObject] = {
     ),
     "call without input": assistant({"type": "tool_use", "id": "toolu_1", "name": "read"}),
     "call with input null": assistant({"type": "tool_use", "id": "toolu_1", "name": "read", "input": None}),
-    "call with input that is no object": assistant({"type": "tool_use", "id": "t", "name": "read", "input": ["a"]}),
+    "call with input that is not an object": assistant({"type": "tool_use", "id": "t", "name": "read", "input": ["a"]}),
     "result as a string": user({**RESULT, "content": "done"}),
     "result as an empty string": user({**RESULT, "content": ""}),
     "result without content": user(RESULT),
@@ -234,7 +234,7 @@ def test_a_shortened_result_is_still_well_formed(raw: JsonObject, text: str, exp
 
 
 def test_arguments_that_were_edited_are_sent_as_an_object() -> None:
-    message = ANTHROPIC.read_message(MESSAGES["call with input that is no object"])
+    message = ANTHROPIC.read_message(MESSAGES["call with input that is not an object"])
     edited = message.with_parts((replace(message.calls[0], arguments='{"a":1}'),))
     block = cast("list[JsonObject]", ANTHROPIC.write_message(edited)[0]["content"])[0]
     assert block["input"] == {"a": 1}

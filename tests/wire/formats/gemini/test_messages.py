@@ -48,7 +48,7 @@ CONTENTS: dict[str, JsonObject] = {
     "call with an empty id": model(call("read", id="")),
     "call with an id null": model(call("read", args=None, id=None)),
     "call without args": model(call("read")),
-    "call with args that are no object": model(call("read", args="x")),
+    "call with args that are not an object": model(call("read", args="x")),
     "signed call": model({**call("read", args={}), "thoughtSignature": "c2ln"}, call("read", args={})),
     "call, snake": model({"function_call": {"name": "read", "args": {}}, "thought_signature": "c2ln"}),
     "call with fields to come": model(call("read", args={}, willContinue=True)),
@@ -61,7 +61,7 @@ CONTENTS: dict[str, JsonObject] = {
     "empty response": user(response("read", response={})),
     "no response": user(response("read")),
     "response null": user(response("read", response=None)),
-    "response that is no object": user(response("read", response=["a"])),
+    "response that is not an object": user(response("read", response=["a"])),
     "response, snake": {"role": "function", "parts": [{"function_response": {"name": "read", "response": {"a": 1}}}]},
     "response with pictures": user(
         response(

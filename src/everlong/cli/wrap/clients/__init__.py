@@ -1,4 +1,4 @@
-"""The clients that `everlong wrap` knows, one a file; a row here makes one known."""
+"""The clients that `everlong wrap` knows, one per file; a row here makes a client known."""
 
 from collections.abc import Mapping
 
@@ -21,5 +21,5 @@ NAMES: Mapping[str, Client] = {name: client for client in CLIENTS for name in (c
 
 
 def client_named(name: str) -> Client | None:
-    """Return the client of a name or another name of it; None if there is none."""
+    """Return the client with this name or alias; None if there is none."""
     return NAMES.get(name.lower())

@@ -1,8 +1,8 @@
-"""aider: base URLs as options, because its .env files win over variables; it does not shorten the chat by itself.
+"""aider: base URLs as options, because its .env files override variables; it does not shorten the chat by itself.
 
-It takes windows from litellm's table by the model's name, whatever the address. It has an old chat summarised when that
-is longer than a sixteenth of the window; a limit that is never reached leaves it to the gateway. Models of other
-providers than OpenAI, Anthropic and DeepSeek are asked at their own addresses, past the gateway.
+It takes windows from litellm's table by the model's name, whatever the address is. It has an old chat summarised when
+that is longer than a sixteenth of the window; a limit that is never reached leaves this to the gateway. Models of
+providers other than OpenAI, Anthropic and DeepSeek are called at their own addresses, not through the gateway.
 """
 
 from everlong.cli.wrap.client import BASES, NO_LIMIT, PLACEHOLDER, Client, Launch, Situation
@@ -12,7 +12,7 @@ __all__ = ["AIDER"]
 BASE_NAMES = ("OPENAI_API_BASE", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL")
 OWN = tuple(base for name in BASE_NAMES for base in BASES if base.variable == name)
 KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DEEPSEEK_API_KEY")
-#: Options that say which model it is.
+#: Options that select the model.
 MODEL = ("--model", "--opus", "--sonnet", "--haiku", "--4", "--4o", "--mini", "--35turbo", "--deepseek", "--o1-mini")
 
 

@@ -1,9 +1,9 @@
-"""Claude Code: the base URL as a variable, its own automatic compaction off for this run; `/compact` still works.
+"""Claude Code: the base URL as a variable; its automatic compaction is off for this run, and `/compact` still works.
 
-Behind any address that is not Anthropic's it takes the window of a model from its own table: 200 000 for Sonnet 4.5 and
-Opus 4.6, a million for newer ones, for names that end with [1m] and for names it does not know. It compacts by itself
-at that window less its answer and 13 000 tokens, and refuses to go on at 3 000 tokens before it. Both are measured with
-the usage that it is told, which is that of the request as it was forwarded.
+At any address that is not Anthropic's, it takes the window of a model from its own table: 200 000 for Sonnet 4.5 and
+Opus 4.6, a million for newer ones, for names that end with [1m] and for unknown names. It compacts by itself at that
+window minus its answer and 13 000 tokens, and refuses to continue 3 000 tokens before the window. Both are measured
+with the usage that it receives, which is that of the forwarded request.
 """
 
 import json
@@ -15,8 +15,8 @@ __all__ = ["CLAUDE_CODE"]
 
 BASE = next(base for base in BASES if base.variable == "ANTHROPIC_BASE_URL")
 KEYS = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN")
-LOCAL = Path(".claude")  # settings of the project that it is started in
-#: Variables by which Claude Code asks another provider than Anthropic; their addresses are not ours to change.
+LOCAL = Path(".claude")  # settings of the project in which it is started
+#: Variables with which Claude Code uses another provider than Anthropic; we cannot change those addresses.
 OTHER_CLOUDS = ("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY")
 
 
@@ -26,7 +26,7 @@ def _folder(given: Situation) -> Path:
 
 
 def _settings(given: Situation) -> dict[str, object]:
-    """Return the variables that the user's settings set; they win over those of the process."""
+    """Return the variables in the user's settings; they override those of the process."""
     merged: dict[str, object] = {}
     for place in (_folder(given) / "settings.json", LOCAL / "settings.json", LOCAL / "settings.local.json"):
         found = given.read(place).get("env")
@@ -56,15 +56,15 @@ def _prepare(given: Situation) -> Launch:
         "DISABLE_AUTO_COMPACT": "1",
         "CLAUDE_CODE_BLOCKING_LIMIT_OVERRIDE": str(NO_LIMIT),
     }
-    if given.window is not None:  # obeyed for models that Claude Code does not know
+    if given.window is not None:  # respected for models that Claude Code does not know
         variables["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] = str(given.window)
     launch = Launch(variables=variables, arguments=given.arguments)
     login = _login(given)
     if login.kind == "elsewhere":
-        launch.refused = f"Claude Code asks another cloud ({login.name}), past the gateway: {login.remedy}"
+        launch.refused = f"Claude Code uses another cloud ({login.name}), which bypasses the gateway: {login.remedy}"
     elif login.kind == "none" and given.upstream and not given.has(*KEYS):
         launch.variables["ANTHROPIC_AUTH_TOKEN"] = PLACEHOLDER
-    if _own_servers(given):  # what the user's settings say of variables wins, unless settings are given as an option
+    if _own_servers(given):  # variables in the user's settings win, unless settings are given as an option
         launch.arguments = ("--settings", json.dumps({"env": variables}), *given.arguments)
     return launch
 

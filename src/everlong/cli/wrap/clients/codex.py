@@ -1,8 +1,8 @@
-"""Codex: a provider of its own for this run, by options; the user's login, key and sessions stay.
+"""Codex: a separate provider for this run, set by options; the user's login, key and sessions stay.
 
-Codex knows the windows of OpenAI's models whatever the address; a model it does not know gets 272 000. It compacts at
-nine tenths of the window, measured with the usage that it is told. A limit on what follows the fixed part can be set
-above that; at 95 in 100 of the window it compacts in any case, which the gateway does not let it see.
+Codex knows the windows of OpenAI's models whatever the address is; an unknown model gets 272 000. It compacts at nine
+tenths of the window, measured with the usage that it receives. A limit for what follows the fixed part can be set above
+that; at 95 % of the window it compacts in any case, but behind the gateway it never sees such a size.
 """
 
 import json
@@ -17,8 +17,8 @@ __all__ = ["CODEX"]
 BASE = next(base for base in BASES if base.variable == "OPENAI_BASE_URL")
 KEY = "OPENAI_API_KEY"
 NAME = "everlong"
-ASSUMED = 272_000  # tokens of a window that Codex does not know
-#: Where a login with ChatGPT is answered; an API key is not known there.
+ASSUMED = 272_000  # tokens of the window that Codex assumes for an unknown model
+#: The server for logins with ChatGPT; API keys are not valid there.
 CHATGPT = "https://chatgpt.com/backend-api/codex"
 
 

@@ -1,11 +1,11 @@
-"""Gemini CLI: the base URL as a variable, and the user's folder with other settings for this run alone.
+"""Gemini CLI: the base URL as a variable, and the user's folder with other settings for this run only.
 
-It has no option and no variable for a setting, and takes settings of the system only from files of root's. So the run
-sees a folder in which everything is the user's own, by links, except the file with the settings.
+It has no option and no variable for settings, and reads system settings only from files that root owns. So the run sees
+a folder in which everything is the user's own, by links, except the settings file.
 
-It takes every window for a million tokens, or 256 000 for Gemma, and compresses the chat at half of that; a share above
-one keeps it from coming first, and `/compress` still works. A login with Google goes to another service at an address
-of its own, and in another form: only keys can be behind the gateway.
+It assumes a window of a million tokens, or 256 000 for Gemma, and compresses the chat at half of that; a share above
+one prevents that, and `/compress` still works. A login with Google goes to another service at its own address and in
+another format, so only keys work behind the gateway.
 """
 
 import json
@@ -20,7 +20,7 @@ KEY = "GEMINI_API_KEY"
 HOME, FOLDER, FILE = "GEMINI_CLI_HOME", ".gemini", "settings.json"
 NEVER = 1_000  # times the window
 WITH_KEY, WITH_VERTEX = "gemini-api-key", "vertex-ai"
-REMEDY = f"set {KEY} (a key of Google AI Studio)"
+REMEDY = f"set {KEY} (a Google AI Studio key)"
 
 
 def _home(given: Situation) -> Path:
@@ -28,7 +28,7 @@ def _home(given: Situation) -> Path:
 
 
 def _chosen(given: Situation) -> str:
-    """Return how the user chose to sign in: the name in the settings; "" if nowhere said."""
+    """Return how the user signs in: the name in the settings; "" if it is not set."""
     for place in (Path(FOLDER) / FILE, _home(given) / FILE):
         settings = given.read(place)
         security = settings.get("security", {})
@@ -46,7 +46,7 @@ def _login(given: Situation) -> Login:
         return Login(kind="elsewhere", name="Vertex AI", remedy=REMEDY)
     if _chosen(given) not in ("", WITH_KEY) or given.environment.get("GOOGLE_GENAI_USE_GCA") == "true":
         return Login(kind="elsewhere", name="Google", remedy=REMEDY)
-    # A key that Gemini CLI itself has stored is in the system's keychain.
+    # A key that Gemini CLI itself stored is in the system's keychain.
     return Login(kind="key", name="keychain") if _chosen(given) == WITH_KEY else NO_LOGIN
 
 
@@ -54,9 +54,7 @@ def _prepare(given: Situation) -> Launch:
     launch = Launch(arguments=given.arguments)
     login = _login(given)
     if login.kind == "elsewhere" and not given.upstream:
-        launch.refused = (
-            f"Gemini CLI is signed in with {login.name}, which goes past the gateway in another form: {login.remedy}"
-        )
+        launch.refused = f"Gemini CLI is signed in with {login.name}, which bypasses the gateway: {login.remedy}"
     own = {"model": {"compressionThreshold": NEVER}, "security": {"auth": {"selectedType": WITH_KEY}}}
     text = json.dumps(merged(given.read(_home(given) / FILE), own), indent=2) + "\n"
     launch.overlays = [

@@ -1,6 +1,6 @@
 """llm: the variables of the SDKs that it and its plugins use. It has no window and never shortens anything.
 
-Models with an address of their own (`extra-openai-models.yaml`) are asked there, past the gateway.
+Models with their own address (`extra-openai-models.yaml`) are called there, not through the gateway.
 """
 
 from pathlib import Path

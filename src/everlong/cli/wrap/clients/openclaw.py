@@ -1,7 +1,7 @@
-"""OpenClaw: a configuration that includes the user's and stands above it for this run alone.
+"""OpenClaw: a configuration for this run only that includes the user's and overrides parts of it.
 
-OpenClaw takes windows from its catalogue or from the configuration and compacts before a request that would not fit;
-a model of `--upstream` is described with a window that is never full. Its sessions and logins stay where they are.
+OpenClaw takes windows from its catalogue or from the configuration and compacts before a request that would not fit; a
+model of `--upstream` is described with a window that is never full. Its sessions and logins stay where they are.
 """
 
 import json
@@ -38,7 +38,7 @@ def _users_file(given: Situation) -> Path:
 
 
 def _addressed(given: Situation) -> dict[str, tuple[str, Base, tuple[str, ...]]]:
-    """Return the providers to which the user's configuration gives an address."""
+    """Return the providers with an address in the user's configuration."""
     known = {provider.name: provider.base for provider in PROVIDERS}
     models = given.read(_users_file(given)).get("models") or {}
     found = {}
@@ -51,7 +51,7 @@ def _addressed(given: Situation) -> dict[str, tuple[str, Base, tuple[str, ...]]]
 
 
 def _signed_in(given: Situation) -> set[str]:
-    """Return the providers that the user's configuration has a key or a login for."""
+    """Return the providers with a key or a login in the user's configuration."""
     auth = given.read(_users_file(given)).get("auth") or {}
     profiles = (auth.get("profiles") or {}).values() if isinstance(auth, dict) else ()
     return {str(profile.get("provider", "")) for profile in profiles if isinstance(profile, dict)}

@@ -1,8 +1,8 @@
-"""opencode: a configuration above the user's for this run alone, in a variable; its own compaction is off for it.
+"""opencode: a configuration for this run only, in a variable; it switches opencode's own compaction off.
 
-opencode takes windows from its catalogue by the provider and the model, whatever the address, and compacts at the
-window less 20 000 tokens or less the answer. Its `/compact` still works. A login with ChatGPT rewrites the address of
-each request, and goes past the gateway.
+opencode takes windows from its catalogue by provider and model, whatever the address is, and compacts at the window
+minus 20 000 tokens or minus the answer. Its `/compact` still works. A login with ChatGPT rewrites the address of each
+request, so those requests do not go through the gateway.
 """
 
 import json
@@ -30,7 +30,7 @@ FILES = ("opencode.jsonc", "opencode.json")
 
 
 def _config(given: Situation) -> dict[str, Any]:
-    """Return the providers and the model of the user's configuration: of this folder, else of the user."""
+    """Return the providers and the model of the user's configuration: the folder's, else the user's."""
     folder = Path(given.environment.get("XDG_CONFIG_HOME") or given.home / ".config") / "opencode"
     named = given.environment.get("OPENCODE_CONFIG")
     places = [Path(named)] if named else []
@@ -44,7 +44,7 @@ def _config(given: Situation) -> dict[str, Any]:
 
 
 def _addressed(given: Situation) -> dict[str, tuple[str, Base, tuple[str, ...]]]:
-    """Return the providers to which the user's configuration gives an address."""
+    """Return the providers with an address in the user's configuration."""
     known = {provider.name: provider.base for provider in PROVIDERS}
     found = {}
     for name, row in _config(given).get("provider", {}).items():
@@ -66,12 +66,14 @@ def _stored(given: Situation) -> dict[str, Any]:
 def _login(given: Situation) -> Login:
     stored = {name: row.get("type") for name, row in _stored(given).items() if isinstance(row, dict)}
     if stored.get("openai") == "oauth" and len(stored) == 1 and not list(providers_in_use(given, ())):
-        return Login(kind="elsewhere", name="ChatGPT", remedy="set OPENAI_API_KEY, or opencode auth login with a key")
+        return Login(
+            kind="elsewhere", name="ChatGPT", remedy="set OPENAI_API_KEY, or run opencode auth login and enter a key"
+        )
     return Login(kind="key", name=next(iter(stored))) if stored else NO_LOGIN
 
 
 def _address(base: Base, gateway: str) -> str:
-    """The AI SDK wants the version in the address, whatever the API."""
+    """Return the address for the AI SDK, which expects the version in it, whatever the API is."""
     return gateway + (base.version or "/v1")
 
 
@@ -79,7 +81,7 @@ def _prepare(given: Situation) -> Launch:
     launch = Launch(arguments=given.arguments)
     login = _login(given)
     if login.kind == "elsewhere" and not given.upstream:
-        launch.refused = f"opencode is signed in with {login.name}, which goes past the gateway: {login.remedy}"
+        launch.refused = f"opencode is signed in with {login.name}, which bypasses the gateway: {login.remedy}"
     providers: dict[str, Any] = {
         provider.name: {"options": {"baseURL": _address(provider.base, given.gateway)}}
         for provider in providers_in_use(given, _stored(given))

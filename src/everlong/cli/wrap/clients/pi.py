@@ -1,8 +1,8 @@
-"""pi: an extension for this run alone, which gives providers the gateway's address and cancels its own compaction.
+"""pi: an extension for this run only, which gives providers the gateway's address and cancels pi's own compaction.
 
-pi takes windows from its catalogue by the provider and the model, whatever the address, and compacts at the window less
-16 384 tokens; `/compact` still works, and so does what it does after an overflow. Logins and keys stay pi's. A login
-with ChatGPT is a provider of its own in pi (openai-codex) and goes past the gateway.
+pi takes windows from its catalogue by provider and model, whatever the address is, and compacts at the window minus 16
+384 tokens; `/compact` still works, and so does its recovery after an overflow. Logins and keys stay in pi. A login with
+ChatGPT is a separate provider in pi (openai-codex) and does not go through the gateway.
 """
 
 import json
@@ -41,7 +41,7 @@ def _folder(given: Situation) -> Path:
 
 
 def _addressed(given: Situation) -> dict[str, tuple[str, Base, tuple[str, ...]]]:
-    """Return the providers to which the user's models.json gives an address."""
+    """Return the providers with an address in the user's models.json."""
     known = {provider.name: provider.base for provider in PROVIDERS}
     found = {}
     for name, row in (given.read(_folder(given) / "models.json").get("providers") or {}).items():
@@ -57,7 +57,9 @@ def _login(given: Situation) -> Login:
     known = [provider.name for provider in PROVIDERS if provider.name in stored]
     if stored and not known and not list(providers_in_use(given, ())):
         name = next(iter(stored))
-        return Login(kind="elsewhere", name=name, remedy="use a key of " + ", ".join(one.name for one in PROVIDERS))
+        return Login(
+            kind="elsewhere", name=name, remedy="use a key for one of " + ", ".join(one.name for one in PROVIDERS)
+        )
     return Login(kind="key", name=known[0]) if known else NO_LOGIN
 
 

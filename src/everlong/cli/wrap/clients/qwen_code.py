@@ -1,8 +1,8 @@
-"""Qwen Code: base URLs as variables, and settings above the user's for this run alone.
+"""Qwen Code: base URLs as variables, and settings for this run only that override the user's.
 
-It knows the windows of many models by their names and takes 200 000 for others, and compresses the chat at 85 in 100 of
-that. A window that is told larger keeps it from coming first; `/compress` still works. Models that the user has listed
-with an address of their own (`modelProviders`) get the gateway's, and the gateway theirs.
+It knows the windows of many models by their names, assumes 200 000 for others, and compresses the chat at 85 % of that.
+A larger window in the settings prevents that; `/compress` still works. Models that the user has listed with their own
+address (`modelProviders`) get the gateway's address, and the gateway gets theirs.
 """
 
 import json
@@ -32,7 +32,7 @@ SETTINGS = "QWEN_CODE_SYSTEM_SETTINGS_PATH"
 SYSTEM = Path("/etc/qwen-code/settings.json")
 FILE = "qwen-settings.json"
 OAUTH = "qwen-oauth"
-#: How Qwen Code names an API, and the address that it wants for it.
+#: Qwen Code's name for an API, and the address that it needs.
 APIS = (("openai", OPENAI), ("anthropic", ANTHROPIC))
 
 
@@ -76,7 +76,7 @@ def _prepare(given: Situation) -> Launch:
     launch = Launch(arguments=given.arguments)
     login = _login(given)
     if login.kind == "elsewhere":
-        launch.refused = f"Qwen Code is signed in with {login.name}, which goes past the gateway: {login.remedy}"
+        launch.refused = f"Qwen Code is signed in with {login.name}, which bypasses the gateway: {login.remedy}"
     settings: dict[str, Any] = given.read(Path(given.environment.get(SETTINGS) or SYSTEM))
     model = settings.get("model", {})
     settings["model"] = {
@@ -97,7 +97,7 @@ def _prepare(given: Situation) -> Launch:
 
 
 def _rerouted(row: dict[str, Any], base: Base, given: Situation) -> dict[str, Any]:
-    """Return a model of the user's that is asked at the gateway."""
+    """Return a model of the user with the gateway's address."""
     generation = row.get("generationConfig", {})
     changed = {**(generation if isinstance(generation, dict) else {}), "contextWindowSize": NO_LIMIT}
     return {**row, "baseUrl": base.address(given.gateway), "generationConfig": changed}

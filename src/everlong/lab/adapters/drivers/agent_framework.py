@@ -30,7 +30,7 @@ def _agent(job: Job) -> Agent:
         tools=[read_file],
         context_providers=providers,
         compaction_strategy=strategy,
-        default_options={"store": False},  # the history is held here, not by the provider
+        default_options={"store": False},  # the history is kept here, not by the provider
     )
 
 

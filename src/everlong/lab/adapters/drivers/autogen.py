@@ -1,4 +1,4 @@
-"""AutoGen: an `AssistantAgent` with a tool. Its own is a context of the last messages."""
+"""AutoGen: an `AssistantAgent` with a tool. Its own compaction is a context of the last messages."""
 
 import asyncio
 from importlib.metadata import version

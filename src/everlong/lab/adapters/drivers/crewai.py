@@ -1,4 +1,4 @@
-"""CrewAI: a crew of one agent with a tool. Its own is the summary that it makes when the window is full."""
+"""CrewAI: a crew of one agent with a tool. Its own compaction is a summary when the window is full."""
 
 import os
 from importlib.metadata import version

@@ -15,7 +15,7 @@ from google.genai.types import Content, Part
 
 from everlong.lab.adapters.drivers.job import Job, main, read_file
 
-#: Of the window, where ADK's own compaction begins; it keeps so many events as they are.
+#: The share of the window at which ADK's own compaction begins, and the number of events that it keeps unchanged.
 THRESHOLD, RETAINED = 0.6, 6
 
 

@@ -12,7 +12,7 @@ from haystack.utils import Secret
 from everlong.lab.adapters.drivers.job import Job, main, read_file
 
 MOST_STEPS = 40
-#: The window that the framework's own compaction is told.
+#: The window in the settings of the framework's own compaction.
 OWN_WINDOW = 16_000
 
 

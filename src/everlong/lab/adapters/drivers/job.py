@@ -1,4 +1,4 @@
-"""The job of a driver and its report. Standard library only, beside the framework and everlong's adapter."""
+"""The job of a driver and its report. Standard library only, next to the framework and everlong's adapter."""
 
 import json
 import sys
@@ -15,22 +15,22 @@ __all__ = ["Job", "main", "read_file"]
 class Job(Task):
     """What a driver does: all `prompts` in one conversation, each answer appended to `answers`.
 
-    `how` is "everlong" (our adapter), "own" (the framework's own compaction) or "nothing". `store` is the URL that our
-    adapter is given, so that its compactions can be counted afterwards. `window` is that of the model in tokens; None
-    if our adapter is not told and has to recover from a refusal.
+    `how` is "everlong" (our adapter), "own" (the framework's own compaction) or "nothing". `store` is the URL for our
+    adapter, so that its compactions can be counted afterwards. `window` is the model's window in tokens; None if our
+    adapter does not get it and has to recover from a refusal.
     """
 
     how: str = "nothing"
     store: str = "memory:"
     window: int | None = None
-    #: The address of `everlong serve`, where the row wants one.
+    #: The address of `everlong serve`, if the row needs one.
     everlong: str = ""
-    #: How often our adapter replaced what was sent before; set it only if that is not in the store.
+    #: How often our adapter replaced what was sent before; set only if the store does not show it.
     compactions: int | None = None
 
 
 def main(run: Callable[[Job], None], version: str) -> None:
-    """Do the job and print the report. What the framework raises goes to standard error."""
+    """Do the job and print the report. The framework's exceptions go to standard error."""
     job = command_line(Job)
     try:
         run(job)

@@ -14,7 +14,7 @@ from everlong.lab.adapters.drivers.job import Job, main, read_file
 
 MOST_STEPS = 400
 LONGEST_ANSWER = 1_000
-#: When LangChain's own compaction begins and what it keeps, as its documentation has them, in shares of the window.
+#: When LangChain's own compaction begins and what it keeps, as in its documentation, in shares of the window.
 TRIGGER, KEEP = 0.8, 0.3
 
 

@@ -1,4 +1,4 @@
-"""litellm: its proxy as a process, and an agent's loop of the OpenAI SDK that knows nothing of compaction."""
+"""litellm: its proxy as a process, and an agent loop with the OpenAI SDK that knows nothing about compaction."""
 
 import json
 import socket
@@ -22,7 +22,7 @@ from everlong.lab.clients.drivers.task import tool
 TOOL: Any = {"type": "function", "function": tool()}
 KEY = "sk-of-the-lab"
 STARTING = 180.0  # seconds, on a busy machine
-#: What a user writes beside the proxy's configuration to set the adapter.
+#: What a user writes next to the proxy's configuration to configure the adapter.
 HANDLER = """from everlong.adapters.litellm import EverlongHandler
 
 handler = EverlongHandler({store!r}, window={window!r})
@@ -63,7 +63,7 @@ def _turn(job: Job, client: OpenAI, messages: list[Any]) -> str:
 
 @contextmanager
 def _proxy(job: Job) -> Iterator[str]:
-    """Run litellm's proxy before the provider while the block lasts; yield its address."""
+    """Run litellm's proxy in front of the provider while this is entered; yield its address."""
     params = {"model": f"openai/{job.model}", "api_base": f"{job.address}/v1", "api_key": "key"}
     config: dict[str, Any] = {
         "model_list": [{"model_name": job.model, "litellm_params": params}],

@@ -1,4 +1,4 @@
-"""LlamaIndex: a `FunctionAgent` with a tool. Its own is `Memory` with a limit of tokens."""
+"""LlamaIndex: a `FunctionAgent` with a tool. Its own compaction is `Memory` with a token limit."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ from typing import Any
 
 from everlong.lab.adapters.drivers.job import Job, main, read_file
 
-os.environ.pop("TIKTOKEN_CACHE_DIR", None)  # its own package has the files
+os.environ.pop("TIKTOKEN_CACHE_DIR", None)  # its package brings the files
 
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.memory import BaseMemory, ChatMemoryBuffer, Memory
@@ -18,7 +18,7 @@ from llama_index.llms.openai_like import OpenAILike
 from everlong.adapters.llama_index import EverlongMemory
 
 UNLIMITED = 1_000_000
-SHARE = 0.7  # of the window, as its documentation leaves room for the answer
+SHARE = 0.7  # of the window; its documentation leaves the rest for the answer
 
 
 def run(job: Job) -> None:

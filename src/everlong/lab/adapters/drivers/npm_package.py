@@ -1,4 +1,4 @@
-"""The npm package of this checkout for drivers of programs: built where they find it, and what it did afterwards."""
+"""The npm package of this checkout for drivers of programs: built where they find it, and its compactions counted."""
 
 import json
 import os
@@ -12,7 +12,7 @@ BUILDER = Path(__file__).with_suffix(".mjs")
 
 
 def build_package(program: str, folder: Path) -> Path:
-    """Build the package into a folder with the compiler that is installed beside a program; return the folder."""
+    """Build the package into a folder with the compiler that is installed next to a program; return the folder."""
     packages = Path(program).parent.parent  # …/node_modules/.bin/program
     subprocess.run(
         ["node", str(BUILDER), str(folder)], env=os.environ | {"NODE_PATH": str(packages)}, check=True, text=True

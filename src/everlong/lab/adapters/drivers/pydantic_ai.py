@@ -12,11 +12,11 @@ from pydantic_ai.providers.openai import OpenAIProvider
 
 from everlong.lab.adapters.drivers.job import Job, main, read_file
 
-#: The window that the framework's own compaction is told: its profiles know no scripted model.
+#: The window in the settings of the framework's own compaction: its profiles do not know scripted models.
 OWN_WINDOW = 16_000
 
 
-#: Anthropic is always asked for some length, by default for the longest answer that a model can give.
+#: Requests to Anthropic always name a length, by default that of the longest possible answer.
 LONGEST_ANSWER = 1_000
 
 
@@ -41,14 +41,14 @@ def _capabilities(job: Job) -> list[Any]:
             TieredCompaction,
         )
 
-        # As its page recommends: cheap tiers first, a summary only if that is not enough.
+        # As its documentation recommends: cheap tiers first, a summary only if they are not enough.
         tiers = [ClearToolResults(max_tokens=1, keep_pairs=3), SummarizingCompaction(max_messages=1)]
         return [TieredCompaction(tiers=tiers, target_fraction=0.8, context_window=OWN_WINDOW)]
     return []
 
 
 async def _consume(_: Any, events: Any) -> None:
-    """Read the events of an agent: with such a handler it streams every answer."""
+    """Read the events of an agent; with such a handler it streams every answer."""
     async for _event in events:
         pass
 

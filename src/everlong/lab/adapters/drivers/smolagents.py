@@ -1,4 +1,4 @@
-"""smolagents: a `ToolCallingAgent` with a tool. Its own is a step callback that forgets old observations."""
+"""smolagents: a `ToolCallingAgent` with a tool. Its own compaction is a step callback that drops old observations."""
 
 from importlib.metadata import version
 from typing import Any
@@ -22,7 +22,7 @@ def read(path: str) -> str:
 
 
 def forget_old(_: Any, agent: Any) -> None:
-    """Leave out what was observed some steps ago."""
+    """Drop the observations of old steps."""
     for earlier in [step for step in agent.memory.steps if isinstance(step, ActionStep)][:-RECENT]:
         earlier.observations = None
 

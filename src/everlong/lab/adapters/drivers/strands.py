@@ -47,7 +47,7 @@ async def _talk(job: Job) -> None:
 
 
 def run(job: Job) -> None:
-    """Do the job, in one event loop: the clients keep their connections."""
+    """Do the job in one event loop, because the clients keep their connections."""
     asyncio.run(_talk(job))
 
 

@@ -1,1 +1,1 @@
-"""The drivers: one small program a client, run where that client is installed. Each prints its report as JSON."""
+"""The drivers: one small program per client, run where that client is installed. Each prints its report as JSON."""

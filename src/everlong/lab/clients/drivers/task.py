@@ -16,9 +16,9 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Task:
-    """The task of a driver, and its answers so far. `address` is the server's, without /v1.
+    """The task of a driver, and its answers so far. `address` is the server's address without /v1.
 
-    `program` is the path of a client that is a program of its own.
+    `program` is the path of a client that is a separate program.
     """
 
     address: str
@@ -40,7 +40,7 @@ class Task:
 
 
 def tool() -> dict[str, Any]:
-    """Return the one tool of clients that bring none."""
+    """Return the one tool for clients without tools."""
     path = {"type": "string", "description": "The file to read"}
     parameters = {"type": "object", "properties": {"path": path}, "required": ["path"]}
     return {"name": "read_file", "description": "Read a text file.", "parameters": parameters}
@@ -68,9 +68,9 @@ def command_line(kind: Callable[..., T]) -> T:
 
 
 def run(dialects: Mapping[str, Callable[[Task], None]], version: str = "") -> None:
-    """Do the task in its dialect and print the answers so far. What the client raises goes to standard error.
+    """Do the task in its dialect and print the answers so far. The client's exceptions go to standard error.
 
-    A client that is a program of its own is asked for its version.
+    A client that is a separate program is asked for its version.
     """
     task = command_line(Task)
     version = version or _version(task.program)
@@ -82,6 +82,6 @@ def run(dialects: Mapping[str, Callable[[Task], None]], version: str = "") -> No
 
 def _version(program: str) -> str:
     """Return the version that a program prints. Example: "codex-cli 0.166.0" -> 0.166.0"""
-    told = subprocess.run([program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
-    match = re.search(r"\d+(\.\d+)+", told.stdout + told.stderr)
+    done = subprocess.run([program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    match = re.search(r"\d+(\.\d+)+", done.stdout + done.stderr)
     return match[0] if match else ""

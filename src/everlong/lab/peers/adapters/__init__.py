@@ -1,1 +1,1 @@
-"""The adapters, one short file a library with the call that its documentation shows; each runs only beside it."""
+"""The adapters, one short file per library with the call from its documentation; each runs only next to its library."""

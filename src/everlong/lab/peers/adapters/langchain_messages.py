@@ -11,7 +11,7 @@ __all__ = ["exact", "read", "write"]
 
 
 def read(messages: list[Message]) -> list[BaseMessage]:
-    """Convert as langchain does. The ids say later which message is which."""
+    """Convert as langchain does. The ids identify the messages later."""
     converted = convert_to_messages(messages)
     for index, message in enumerate(converted):
         message.id = str(index)
@@ -19,7 +19,7 @@ def read(messages: list[Message]) -> list[BaseMessage]:
 
 
 def write(messages: list[BaseMessage], original: list[Message]) -> list[Message]:
-    """Return the original messages with their present content; those that were added as langchain converts them."""
+    """Return the original messages with their current content; added messages as langchain converts them."""
     return [_written(message, original) for message in messages]
 
 
@@ -32,7 +32,7 @@ def _written(message: BaseMessage, original: list[Message]) -> Message:
 
 
 def exact(messages: list[BaseMessage]) -> int:
-    """Count as a careful user's counter would: with the true vocabulary, and no text twice."""
+    """Count as a careful user's counter would: with the true vocabulary, and each text once."""
     return sum(map(_tokens, messages))
 
 

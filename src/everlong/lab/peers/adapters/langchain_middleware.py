@@ -1,6 +1,6 @@
 """langchain's middleware: `create_agent(model, system_prompt=…, middleware=[…])`, called as the agent calls it.
 
-The agent keeps the system prompt apart from the messages, so it never counts against the trigger.
+The agent keeps the system prompt separate from the messages, so it never counts towards the trigger.
 """
 
 from langchain.agents.middleware import (

@@ -1,4 +1,4 @@
-"""langchain's `trim_messages`: as its documentation shows it, with an exact counter, and with nothing but defaults."""
+"""langchain's `trim_messages`: as in its documentation, with an exact counter, and with only the defaults."""
 
 from typing import Any
 

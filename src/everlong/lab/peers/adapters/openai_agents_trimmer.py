@@ -1,4 +1,4 @@
-"""openai-agents' `ToolOutputTrimmer()`, called as `RunConfig(call_model_input_filter=…)` does; it takes no budget."""
+"""openai-agents' `ToolOutputTrimmer()`, called as in `RunConfig(call_model_input_filter=…)`; it takes no budget."""
 
 from agents import Agent
 from agents.extensions import ToolOutputTrimmer
@@ -56,7 +56,7 @@ def _write(data: ModelInputData, _: list[Message]) -> list[Message]:
 
 
 def _assistant_message(written: list[Message], *, words: bool = False) -> Message:
-    """Return the assistant's message under construction. Words after words or calls start a new one."""
+    """Return the assistant message under construction. Text after text or calls starts a new one."""
     last = written[-1] if written else {"role": ""}
     if last["role"] != "assistant" or (words and (last["content"] or last["tool_calls"])):
         written.append({"role": "assistant", "content": None, "tool_calls": []})

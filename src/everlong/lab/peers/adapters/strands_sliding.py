@@ -1,6 +1,6 @@
-"""strands' `SlidingWindowConversationManager()`: the agent sends, gets an overflow error, reduces, sends again.
+"""strands' `SlidingWindowConversationManager()`: the agent sends, gets an overflow error, reduces, and sends again.
 
-The loop below is what the agent does with each overflow error; the model that answers with one counts exactly. That
+The loop below is what the agent does with each overflow error; the model that returns the error counts exactly. That
 counting is the provider's work, so every text is counted before the clock starts.
 """
 
@@ -14,19 +14,21 @@ from strands.types.exceptions import ContextWindowOverflowException
 from everlong.lab.peers.rules import total
 from everlong.lab.peers.shapes import FAILURES, Fitting, Message, split_system, without_empty_calls
 
+__all__ = ["MESSAGES", "STRATEGIES", "SYSTEM", "read", "write"]
+
 SYSTEM, MESSAGES = 0, 1
 
 
 def _reduced(history: tuple[list[Message], list[Any]], budget: int) -> tuple[list[Message], list[Any]]:
     manager = SlidingWindowConversationManager()
     agent = SimpleNamespace(messages=history[MESSAGES])
-    while total(_write((history[SYSTEM], agent.messages), [])) > budget:
+    while total(write((history[SYSTEM], agent.messages), [])) > budget:
         manager.reduce_context(agent, e=ContextWindowOverflowException("too long"))
     return history[SYSTEM], agent.messages
 
 
-def _read(messages: list[Message]) -> tuple[list[Message], list[Any]]:
-    """Return the system prompt apart, and the results of a step in one user message."""
+def read(messages: list[Message]) -> tuple[list[Message], list[Any]]:
+    """Return the system prompt separately, and the results of a step in one user message."""
     total(messages)
     system, rest = split_system(messages)
     history: list[Any] = []
@@ -59,7 +61,8 @@ def _blocks(message: Message) -> list[Any]:
     return blocks
 
 
-def _write(history: tuple[list[Message], list[Any]], _: list[Message]) -> list[Message]:
+def write(history: tuple[list[Message], list[Any]], _: list[Message]) -> list[Message]:
+    """Return OpenAI messages: results separate, the texts of a message joined."""
     written: list[Message] = [*history[SYSTEM]]
     for message in history[MESSAGES]:
         out: Message = {"role": message["role"], "content": None, "tool_calls": []}
@@ -67,7 +70,7 @@ def _write(history: tuple[list[Message], list[Any]], _: list[Message]) -> list[M
         for block in message["content"]:
             match block:
                 case {"text": text}:
-                    out["content"] = text
+                    out["content"] = text if out["content"] is None else f"{out['content']}\n\n{text}"
                 case {"reasoningContent": {"reasoningText": {"text": text}}}:
                     out["reasoning_content"] = text
                 case {"toolUse": use}:
@@ -76,10 +79,12 @@ def _write(history: tuple[list[Message], list[Any]], _: list[Message]) -> list[M
                 case {"toolResult": result}:
                     content = result["content"][0]["text"]
                     results.append({"role": "tool", "tool_call_id": result["toolUseId"], "content": content})
-        written += results or [out]
+        written += results
+        if not results or out["content"]:
+            written.append(out)
     return without_empty_calls(written)
 
 
 STRATEGIES = {
-    "sliding": Fitting(read=_read, fit=_reduced, write=_write, failures=(*FAILURES, ContextWindowOverflowException))
+    "sliding": Fitting(read=read, fit=_reduced, write=write, failures=(*FAILURES, ContextWindowOverflowException))
 }

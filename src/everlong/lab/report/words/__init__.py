@@ -1,4 +1,4 @@
-"""Every word of the lab's pages: one table a language. A language is added by its table and a row here."""
+"""Every word of the lab's pages: one table per language. To add a language, add its table and a row here."""
 
 from everlong.lab.report.words import en, zh
 

@@ -1,4 +1,4 @@
-"""The words of the lab's pages in English. A text with two forms, "one|several", is chosen by its number `n`."""
+"""The words of the lab's pages in English. For a text with two forms, "one|several", the number `n` decides."""
 
 __all__ = ["TEXTS"]
 
@@ -12,6 +12,8 @@ TEXTS = {
     "intro": (
         "Real conversations, no judge: a figure says how much of what was needed later is still in what would be sent."
     ),
+    "capacity_title": "What a rate of requests needs",
+    "capacity_intro": "On paper from the costs of one request, and checked by playing the load.",
     "speed_intro": "CPU time first, and ratios: they hold on a busy machine, wall times do not.",
     "probes": "Strings that agents used later",
     "edits": "Text that agents replaced later",
@@ -82,6 +84,51 @@ TEXTS = {
     "continuity_new": "new",
     "continuity_storms": "too soon",
     "continuity_refused": "refused",
+    "resume_title": "What the next calls find after a compaction",
+    "resume_intro": (
+        "Real sessions of agents, played through the engine with a history that grows. After each compaction: is what "
+        "the next recorded calls used still in what is sent? Strategies are asked at the same compactions, with the "
+        "whole history and as many tokens as the preset sent."
+    ),
+    "resume_rule": (
+        "A need is a path, an id, a compound name or a replaced line in the arguments of one of the next calls that "
+        "stood in the history before the compaction and not in what was said since. Strict: there word for word, "
+        "outside lists of names and summaries. A repeated call is forced again if its result is the same as before the "
+        "compaction and that is no longer there whole. The recorded agent had more in view: a missing need means that "
+        "it would have to look again, not that it would fail."
+    ),
+    "resume_preset": "Compactions of {name}, {n} tokens of overhead",
+    "resume_plotted": "calls with everything they need, strictly, %",
+    "resume_window": "window, tokens",
+    "resume_in": "In a window of {n} tokens",
+    "resume_nothing": "No session had to be compacted.",
+    "resume_counts": (
+        "{n} compaction, {calls} calls with {needs} needs, {edits} texts to replace.|"
+        "{n} compactions, {calls} calls with {needs} needs, {edits} texts to replace."
+    ),
+    "resume_repeats": (
+        "{n} of {after} recorded calls repeats one from before, {changed} with another result.|"
+        "{n} of {after} recorded calls repeat one from before, {changed} with another result."
+    ),
+    "resume_strategy": "strategy",
+    "resume_calls": "calls %",
+    "resume_calls_strict": "calls, strict %",
+    "resume_needs": "needs %",
+    "resume_needs_strict": "needs, strict %",
+    "resume_edits": "edits %",
+    "resume_resumed": "all next calls %",
+    "resume_gone": "forced again",
+    "resume_tokens": "tokens",
+    "resume_over": "over the budget",
+    "resume_by_kind": "Needs by kind, strict %",
+    "resume_by_source": "Calls by project, strict %",
+    "resume_source": "project",
+    "resume_compactions": "compactions",
+    "resume_played": "{name}, played",
+    "resume_kind_line": "replaced lines",
+    "resume_kind_path": "paths",
+    "resume_kind_id": "ids",
+    "resume_kind_name": "names",
     "replay_title": "What it costs, and what stays",
     "replay_intro": (
         "Real conversations, sent again request by request and billed by a provider's prices and cache rules. "

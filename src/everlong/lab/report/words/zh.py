@@ -1,4 +1,4 @@
-"""The words of the lab's pages in Chinese. A text with two forms, "one|several", is chosen by its number `n`."""
+"""The words of the lab's pages in Chinese. For a text with two forms, "one|several", the number `n` decides."""
 
 __all__ = ["TEXTS"]
 
@@ -10,6 +10,8 @@ TEXTS = {
     "title": "保留了什么",
     "speed_title": "开销",
     "intro": "真实对话，无需裁判：数字表示之后用到的内容，有多少仍在将要发送的上下文中。",
+    "capacity_title": "多大的请求量需要多少资源",
+    "capacity_intro": "由单个请求的开销推算，再用模拟负载核对。",
     "speed_intro": "以 CPU 时间和比值为主：机器繁忙时它们依然可靠，挂钟时间则不然。",
     "probes": "智能体之后用到的字符串",
     "edits": "智能体之后替换的文本",
@@ -76,6 +78,42 @@ TEXTS = {
     "continuity_new": "新内容",
     "continuity_storms": "过早压缩",
     "continuity_refused": "被拒",
+    "resume_title": "压缩之后，接下来的调用还能找到什么",
+    "resume_intro": (
+        "真实的智能体会话，历史逐步增长，经引擎重放。每次压缩之后：记录中接下来的调用所用到的内容是否仍在发送内容中？"
+        "各策略在同样的压缩时刻得到完整历史和与预设所发送相同的 token 数。"
+    ),
+    "resume_rule": (
+        "所需内容指接下来某次调用的参数中的路径、编号、复合名称或被替换的行：压缩之前出现在历史里，此后没有再出现。"
+        "严格指逐字保留，名称清单和摘要中的不算。重复调用的结果若与压缩前相同、而先前的结果已不完整，即为被迫重做。"
+        "记录中的智能体看到的内容更多：缺少所需内容只意味着它得再查一次，并不意味着任务失败。"
+    ),
+    "resume_preset": "{name} 的压缩，固定开销 {n} token",
+    "resume_plotted": "所需内容全部逐字保留的调用，%",
+    "resume_window": "窗口（token）",
+    "resume_in": "窗口 {n} token",
+    "resume_nothing": "没有会话需要压缩。",
+    "resume_counts": "{n} 次压缩，{calls} 次调用共需 {needs} 项内容，{edits} 段待替换文本。",
+    "resume_repeats": "记录的 {after} 次调用中有 {n} 次与压缩前的调用相同，其中 {changed} 次结果不同。",
+    "resume_strategy": "策略",
+    "resume_calls": "调用 %",
+    "resume_calls_strict": "调用，严格 %",
+    "resume_needs": "所需 %",
+    "resume_needs_strict": "所需，严格 %",
+    "resume_edits": "编辑 %",
+    "resume_resumed": "全部齐备 %",
+    "resume_gone": "被迫重做",
+    "resume_tokens": "token",
+    "resume_over": "超预算",
+    "resume_by_kind": "按类型，严格 %",
+    "resume_by_source": "按项目，严格调用 %",
+    "resume_source": "项目",
+    "resume_compactions": "压缩",
+    "resume_played": "{name}（重放）",
+    "resume_kind_line": "被替换的行",
+    "resume_kind_path": "路径",
+    "resume_kind_id": "编号",
+    "resume_kind_name": "名称",
     "replay_title": "花了多少，留下多少",
     "replay_intro": (
         "把真实对话逐个请求重放，按服务商的价格和缓存规则计费。没有调用任何模型："

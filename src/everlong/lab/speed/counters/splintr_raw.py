@@ -1,4 +1,4 @@
-"""splintr, the tokenizer that everlong counts with, called directly on every text: the floor."""
+"""splintr, the tokenizer that everlong counts with, called directly on every text: the lower bound."""
 
 from collections.abc import Callable
 from functools import cache

@@ -1,1 +1,1 @@
-"""The gateways' benchmark: what everlong's, litellm's and headroom's add to one scripted upstream, beside no gateway."""
+"""The gateways' benchmark: what everlong's, litellm's and headroom's gateways add to one scripted upstream."""

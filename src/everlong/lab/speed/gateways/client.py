@@ -1,9 +1,9 @@
-"""The client of the gateways' benchmark, a program of its own: latencies and throughput.
+"""The client of the gateways' benchmark, a separate program: latencies and throughput.
 
-*Latencies*: one request at a time through each gateway in turn. A conversation grows by a step each request, as clients
-do; or the same body comes again and again; or the gateway has never seen the conversation. *Throughput*: many clients
-at once, each in a growing conversation of its own; flat out, and with an upstream that takes a while for each answer,
-as models do, which leaves the cores to the gateway.
+*Latencies*: one request at a time through each gateway in turn. A conversation grows by a step with each request, as
+with real clients; or the same body is sent again and again; or the conversation is new to the gateway. *Throughput*:
+many clients at once, each in its own growing conversation; at full speed, and with an upstream that takes a while for
+each answer, as models do, which leaves the cores to the gateway.
 """
 
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ from threading import Thread
 from time import perf_counter
 from typing import Any
 
-from everlong.lab.speed.gateways.processes import cpu_seconds
+from everlong.lab.speed.gateways.processes import cpu_seconds, resident_megabytes
 from everlong.lab.speed.gateways.requests import Connection, Conversation, Refusal, hello, pace
 from everlong.lab.speed.worker import Job, serve
 
-__all__ = ["KINDS", "latencies", "throughput"]
+__all__ = ["KINDS", "crowd", "latencies", "throughput"]
 
 WARM_UP = 10  # requests
 
@@ -29,10 +29,10 @@ Target = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Requests that follow each other on one connection.
+    """Consecutive requests on one connection.
 
-    The first is not timed: it opens the connection, wakes the gateway, and shows it the conversation that grows. Before
-    a new conversation it is that of `woken_by`, which the gateway knows.
+    The first is not timed: it opens the connection, wakes the gateway, and shows it the growing conversation. Before a
+    new conversation it is that of `woken_by`, which the gateway knows.
     """
 
     kind: str
@@ -51,7 +51,7 @@ class Block:
 
 @dataclass(slots=True)
 class Timings:
-    """The timings of one gateway for one kind of request, in seconds; of a stream to its first chunk."""
+    """The timings of one gateway for one kind of request, in seconds; for a stream, to its first chunk."""
 
     plain: list[float] = field(default_factory=list)
     streamed: list[float] = field(default_factory=list)
@@ -64,7 +64,7 @@ class Timings:
 
 
 def blocks(growing: list[Conversation], new: list[Conversation], steps: int) -> Iterator[Block]:
-    """Yield the blocks, plain and streamed in turn, each with conversations of its own."""
+    """Yield the blocks, plain and streamed in turn, each with its own conversations."""
     for index, conversation in enumerate(growing):
         streamed = index % 2 == 1
         yield Block("growing", streamed, conversation, conversation.asks[-steps - 1 :])
@@ -98,7 +98,7 @@ def _blocks_in(fmt: str, job: dict[str, Any]) -> Iterator[Block]:
 
 
 def _warm_up(connection: Connection, fmt: str) -> None:
-    """Send requests that are not timed: a gateway loads things at its first ones. Refusals show later."""
+    """Send requests that are not timed: a gateway loads things with its first ones. Refusals show later."""
     for turn in range(WARM_UP):
         with suppress(Refusal):
             connection.ask(hello(fmt, streamed=turn % 2 == 1))
@@ -130,13 +130,14 @@ def _measure(block: Block, target: Target, connection: Connection, timings: Timi
 
 
 class Client(Thread):
-    """Asks until the time is over. Its requests are made beforehand, so that they cost nothing on the way."""
+    """Asks until the time is over. Its requests are made beforehand, so that they cost nothing during the run."""
 
-    def __init__(self, requests: list[bytes], port: int, until: float) -> None:
+    def __init__(self, requests: list[bytes], port: int, until: float, *, fresh: bool = False) -> None:
         super().__init__()
         self.requests = requests
         self.port = port
         self.until = until
+        self.fresh = fresh
         self.answered = 0
         self.refused = 0
         self.said = ""
@@ -153,11 +154,16 @@ class Client(Thread):
             except Refusal as refusal:
                 self.refused += 1
                 self.said = str(refusal)
+            if self.fresh:
+                connection.close()
         connection.close()
 
 
 def throughput(job: dict[str, Any]) -> dict[str, Any]:
-    """Measure the gateways in turn, some rounds; return the sums for each pace of the upstream, in ms."""
+    """Measure the gateways in turn, for some rounds; return the sums for each pace of the upstream, in ms.
+
+    With `fresh` in the job, every request uses a new connection, so that any process may get it.
+    """
     prepared = {
         fmt: [_requests(Conversation.read(file, fmt), job["steps"]) for file in job["conversations"]]
         for fmt in {target["fmt"] for target in job["targets"]}
@@ -171,7 +177,7 @@ def throughput(job: dict[str, Any]) -> dict[str, Any]:
         sums = by_pace.setdefault(str(milliseconds), {})
         for _ in range(job["rounds"]):
             for target in job["targets"]:
-                figures = _round(prepared[target["fmt"]], target, job["seconds"])
+                figures = _round(prepared[target["fmt"]], target, job["seconds"], fresh=job.get("fresh", False))
                 sums[target["name"]] = _added(sums.get(target["name"]), figures)
     upstream.ask(pace(0))
     upstream.close()
@@ -197,10 +203,12 @@ def _requests(conversation: Conversation, steps: int) -> list[bytes]:
     return [conversation.request(count, streamed=False) for count in conversation.asks[-steps:]]
 
 
-def _round(prepared: list[list[bytes]], target: dict[str, Any], seconds: float) -> dict[str, Any]:
+def _round(
+    prepared: list[list[bytes]], target: dict[str, Any], seconds: float, *, fresh: bool = False
+) -> dict[str, Any]:
     before = cpu_seconds(target["process"]) or 0.0
     start = perf_counter()
-    clients = [Client(requests, target["port"], start + seconds) for requests in prepared]
+    clients = [Client(requests, target["port"], start + seconds, fresh=fresh) for requests in prepared]
     for client in clients:
         client.start()
     for client in clients:
@@ -214,8 +222,33 @@ def _round(prepared: list[list[bytes]], target: dict[str, Any], seconds: float) 
     }
 
 
+def crowd(job: dict[str, Any]) -> dict[str, Any]:
+    """Show a gateway many conversations, each with its own opening; return its memory before and after, in MB.
+
+    Some come first that are not measured, so that the cache of recently read messages is full.
+    """
+    target: Target = job["target"]
+    conversation, connection = Conversation.read(job["conversation"], target["fmt"]), Connection(target["port"])
+    marks: list[float] = []
+    try:
+        for number in range(2 * job["conversations"]):
+            if number == job["conversations"]:
+                marks += (resident_megabytes(target["process"]) or 0.0, cpu_seconds(target["process"]) or 0.0)
+            opened = conversation.opened_with(f"Conversation {number} of its own.")
+            connection.ask(opened.request(opened.asks[-1], streamed=False))
+    finally:
+        connection.close()
+    after = resident_megabytes(target["process"]) or 0.0
+    cpu = (cpu_seconds(target["process"]) or 0.0) - marks[1]
+    return {"before": marks[0], "after": after, "cpu": cpu, "conversations": job["conversations"]}
+
+
+#: What is asked -> the function that measures it.
+QUESTIONS = {"latencies": latencies, "throughput": throughput, "crowd": crowd}
+
+
 def _work(job: Job) -> Job:
-    return throughput(job) if job["question"] == "throughput" else latencies(job)
+    return QUESTIONS[job["question"]](job)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The gateways: one row each, with the command line that its documentation shows; how they are started and ended."""
+"""The gateways: one row each, with the command line from its documentation; how they are started and ended."""
 
 import json
 import os
@@ -12,20 +12,32 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter, sleep
 
-from everlong.lab.environments import ENVIRONMENTS, HERE, SERVER, Environment
+from everlong.lab.environments import ENVIRONMENTS, HERE, SERVER, SERVER_POSTGRES, Environment
 from everlong.lab.speed.bench import Bench
 from everlong.lab.speed.gateways.processes import resident_megabytes
 from everlong.lab.speed.gateways.requests import ANTHROPIC, GEMINI, MODEL, OPENAI, Connection, Refusal, hello
 
-__all__ = ["DIRECT", "EVERLONG", "HOP", "PARTIES", "Party", "RunningGateway", "run_gateway"]
+__all__ = [
+    "DIRECT",
+    "EVERLONG",
+    "EVERLONG_ANTHROPIC",
+    "EVERLONG_POSTGRES",
+    "EVERLONG_SQLITE",
+    "EVERLONG_WORKERS",
+    "HOP",
+    "PARTIES",
+    "Party",
+    "RunningGateway",
+    "run_gateway",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Party:
-    """A gateway: where it is installed, its program and arguments, and the files that it needs.
+    """A gateway: where it is installed, its program and arguments, and its files.
 
-    In arguments and files `{port}`, `{upstream}` and `{folder}` stand for its port, the upstream's port, and the folder
-    of its files.
+    In arguments and files, `{port}`, `{upstream}`, `{folder}` and `{postgres}` stand for its port, the upstream's port,
+    the folder of its files, and the URL of a database.
     """
 
     title: str
@@ -34,6 +46,11 @@ class Party:
     arguments: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict, hash=False)
     fmt: str = OPENAI
+
+    @property
+    def needs_postgres(self) -> bool:
+        """Whether it can only run with a database."""
+        return "{postgres}" in self.arguments
 
     def command(self, python: Path, places: Mapping[str, object]) -> list[str]:
         """Return the command line, given the interpreter of its environment."""
@@ -47,7 +64,7 @@ class Party:
 
 
 def _filled(text: str, places: Mapping[str, object]) -> str:
-    """Put in only these names: a file may hold other braces."""
+    """Insert only these names: a file may have other braces."""
     for name, value in places.items():
         text = text.replace("{" + name + "}", str(value))
     return text
@@ -62,15 +79,20 @@ def _litellm_config() -> str:
 
 #: The upstream itself.
 DIRECT = Party("direct", HERE, arguments=("-m", "everlong.lab.speed.gateways.servers", "{port}"))
-#: Forwards bytes unread.
+#: Forwards bytes without reading them.
 HOP = Party(
     "a hop that reads nothing", HERE, arguments=("-m", "everlong.lab.speed.gateways.servers", "{port}", "{upstream}")
 )
-SERVE = (
+SERVED = (
     *("-m", "everlong", "serve", "--port", "{port}"),
-    *("--upstream", "http://127.0.0.1:{upstream}/v1", "--store", "memory:"),
+    *("--upstream", "http://127.0.0.1:{upstream}/v1", "--store"),
 )
+SERVE = (*SERVED, "memory:")
+SQLITE = (*SERVED, "sqlite:///{folder}/threads.db")
 EVERLONG = Party("**everlong** `serve`", SERVER, arguments=SERVE)
+EVERLONG_SQLITE = Party("**everlong** `serve`, SQLite", SERVER, arguments=SQLITE)
+EVERLONG_WORKERS = Party("**everlong** `serve --workers 2`, SQLite", SERVER, arguments=(*SQLITE, "--workers", "2"))
+EVERLONG_POSTGRES = Party("**everlong** `serve`, Postgres", SERVER_POSTGRES, arguments=(*SERVED, "{postgres}"))
 EVERLONG_ANTHROPIC = Party("**everlong** `serve`, Anthropic's format", SERVER, arguments=SERVE, fmt=ANTHROPIC)
 EVERLONG_GEMINI = Party("**everlong** `serve`, Google's format", SERVER, arguments=SERVE, fmt=GEMINI)
 #: All but the upstream, in the order of the tables.
@@ -79,6 +101,9 @@ PARTIES = (
     EVERLONG,
     EVERLONG_ANTHROPIC,
     EVERLONG_GEMINI,
+    EVERLONG_SQLITE,
+    EVERLONG_WORKERS,
+    EVERLONG_POSTGRES,
     Party(
         "litellm proxy",
         ENVIRONMENTS["litellm-proxy"],
@@ -86,7 +111,7 @@ PARTIES = (
         ("--config", "{folder}/litellm.yaml", "--host", "127.0.0.1", "--port", "{port}"),
         {"litellm.yaml": _litellm_config()},
     ),
-    # By default its cache would answer instead of the upstream, and it allows only 60 requests a minute.
+    # By default its cache would answer instead of the upstream, and it allows only 60 requests per minute.
     Party(
         "headroom proxy",
         ENVIRONMENTS["headroom-proxy"],
@@ -103,12 +128,12 @@ PARTIES = (
 
 PATIENCE = 90  # seconds to the first answer
 BETWEEN_TRIES = 0.02  # seconds
-FAREWELL = 10  # seconds to end by itself
+FAREWELL = 10  # seconds to end on its own
 
 
 @dataclass(frozen=True, slots=True)
 class RunningGateway:
-    """A gateway that answers: its port and process, the seconds to its first answer, and its memory in MB then."""
+    """A gateway that answers: its port and process, the seconds to its first answer, and its memory then, in MB."""
 
     party: Party
     place: Environment
@@ -120,11 +145,11 @@ class RunningGateway:
 
 @contextmanager
 def run_gateway(bench: Bench, party: Party, place: Environment, upstream: int = 0) -> Iterator[RunningGateway | None]:
-    """Run a gateway while the block lasts. Report one line and yield None if it does not answer."""
+    """Run a gateway while this is entered. Report one line and yield None if it does not answer."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         port = _free_port()
-        places = {"port": port, "upstream": upstream, "folder": folder}
+        places = {"port": port, "upstream": upstream, "folder": folder, "postgres": bench.postgres}
         party.write_files(folder, places)
         command = party.command(bench.environments.python(place), places)
         log = folder / "output.txt"
@@ -137,7 +162,7 @@ def run_gateway(bench: Bench, party: Party, place: Environment, upstream: int = 
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # so that it can be ended with all it started
+                start_new_session=True,  # so that it can be ended with all its children
             )
         try:
             problem = _first_answer(process, port, hello(party.fmt))
@@ -160,7 +185,7 @@ def _free_port() -> int:
 
 
 def _first_answer(process: "subprocess.Popen[bytes]", port: int, request: bytes) -> str:
-    """Empty once it has answered, otherwise why it never did."""
+    """Return "" once it has answered, otherwise why it did not."""
     connection = Connection(port)
     start = perf_counter()
     problem = ""

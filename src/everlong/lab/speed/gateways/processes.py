@@ -1,4 +1,4 @@
-"""CPU seconds and memory of a process and all that it started, as Linux reports them; unknown on other systems."""
+"""CPU seconds and memory of a process and its descendants, as Linux reports them; unknown on other systems."""
 
 import os
 from pathlib import Path
@@ -11,7 +11,7 @@ PAGES_RESIDENT = 1  # place in /proc/PID/statm
 
 
 def tree(root: int) -> list[int]:
-    """Return the process and its descendants that are alive."""
+    """Return the process and its living descendants."""
     parents: dict[int, int] = {}
     for folder in PROC.glob("[0-9]*"):
         if fields := _stat(int(folder.name)):
@@ -31,7 +31,7 @@ def cpu_seconds(root: int) -> float | None:
 
 
 def resident_megabytes(root: int) -> float | None:
-    """Return the memory that the tree holds; None if unknown."""
+    """Return the resident memory of the tree; None if unknown."""
     pages = 0
     for process in tree(root):
         try:

@@ -1,14 +1,14 @@
 """The client's side of HTTP: requests as bytes, and a connection that times their answers.
 
-A request holds all messages so far, the tools, and a model with a window so large that nothing is cut. Only the head of
-an answer is read: a client that did more would be measured along with the gateway.
+A request has all messages so far, the tools, and a model with a window so large that nothing is cut. Only the head of
+an answer is parsed: a client that did more would be measured together with the gateway.
 """
 
 import json
 import re
 import socket
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -30,13 +30,13 @@ Message = dict[str, Any]
 class Dialect:
     """How a client writes a request in one format.
 
-    `key` holds the header lines of its key; `write` turns OpenAI messages into (settings, messages, tools).
+    `key` are the header lines of its key; `write` turns OpenAI messages into (settings, messages, tools).
     """
 
     path: str
     key: str
     write: Callable[[list[Message]], tuple[Message, list[Message], list[Message]]]
-    #: The path of streams, if it is another one, and the field of the messages.
+    #: The path of streams, if it differs, and the field of the messages.
     streams: str = ""
     messages: str = "messages"
 
@@ -51,7 +51,7 @@ def _as_openai(messages: list[Message]) -> tuple[Message, list[Message], list[Me
 
 
 def _as_anthropic(messages: list[Message]) -> tuple[Message, list[Message], list[Message]]:
-    """Write for Anthropic: the system text is a setting, the results of a step stand together in one message."""
+    """Write for Anthropic: the system text is a setting, the results of a step are together in one message."""
     system = ""
     written: list[Message] = []
     for message in messages:
@@ -83,7 +83,7 @@ def _blocks(message: Message) -> list[Message]:
 
 
 def _as_gemini(messages: list[Message]) -> tuple[Message, list[Message], list[Message]]:
-    """Write for Google: calls and results are parts, results stand together and repeat the names of their calls."""
+    """Write for Google: calls and results are parts, results are together and repeat the names of their calls."""
     system, names = "", dict[str, str]()
     written: list[Message] = []
     for message in messages:
@@ -96,8 +96,8 @@ def _as_gemini(messages: list[Message]) -> tuple[Message, list[Message], list[Me
                 names |= {call["id"]: call["function"]["name"] for call in calls}
                 written.append({"role": "model", "parts": [*text, *map(_gemini_call, calls)]})
             case "tool":
-                told = {"id": message["tool_call_id"], "name": names[message["tool_call_id"]]}
-                part = {"functionResponse": told | {"response": {"output": message["content"]}}}
+                fields = {"id": message["tool_call_id"], "name": names[message["tool_call_id"]]}
+                part = {"functionResponse": fields | {"response": {"output": message["content"]}}}
                 if written[-1]["role"] == "user":
                     written[-1]["parts"].append(part)
                 else:
@@ -137,7 +137,7 @@ DIALECTS = {
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """A transcript as bytes: its settings, messages and tools, and after which messages a client asks."""
+    """A transcript as bytes: its settings, messages and tools, and after which messages a client sends a request."""
 
     fmt: str
     settings: bytes
@@ -153,7 +153,7 @@ class Conversation:
 
     @classmethod
     def of(cls, messages: list[Message], fmt: str = OPENAI) -> "Conversation":
-        """Return the conversation. A client asks after a question, and after the last result of a step.
+        """Return the conversation. A client sends a request after a question, and after the last result of a step.
 
         Example: system, user, call, result, result, answer, user -> after 2, 5, 7 messages
         """
@@ -165,6 +165,12 @@ class Conversation:
             if role == "user" or (role == "tool" and following != "tool")
         )
         return cls(fmt, _packed(settings)[1:-1], tuple(map(_packed, messages)), _packed(tools), asks)
+
+    def opened_with(self, words: str) -> "Conversation":
+        """Return the same conversation with another first user text."""
+        at = next(at for at, message in enumerate(self.messages) if b'"role":"user"' in message[:40])
+        opening = _packed({"role": "user", "content": words})
+        return replace(self, messages=(*self.messages[:at], opening, *self.messages[at + 1 :]))
 
     def request(self, count: int, *, streamed: bool) -> bytes:
         """Return the request with the first `count` messages."""
@@ -199,7 +205,7 @@ READ = 1 << 18
 
 
 class Refusal(Exception):
-    """Raised if the answer was not 200, or none came."""
+    """Raised if the answer was not 200, or if there was none."""
 
 
 @dataclass(frozen=True, slots=True)

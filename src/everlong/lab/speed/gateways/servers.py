@@ -2,8 +2,8 @@
 
 Both cost less than any gateway. The upstream answers in OpenAI's, Anthropic's and Google's format, plain or streamed:
 it looks for the end of a request and for one word, parses nothing and keeps nothing. A request for `/pace/40` delays
-every later answer by 40 ms, as if a model were thinking; `/pace/0` ends that. The hop is the least that a gateway can
-be: what a gateway takes beyond it is its own work.
+every later answer by 40 ms, as if a model were thinking; `/pace/0` ends that. The hop is the smallest
+possible gateway: what a gateway takes beyond it is its own work.
 
     python -m everlong.lab.speed.gateways.servers PORT              the upstream
     python -m everlong.lab.speed.gateways.servers PORT UPSTREAM     the hop, in front of that port
@@ -21,12 +21,12 @@ __all__ = ["Hop", "Pace", "Upstream"]
 
 LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 CHUNKED = re.compile(rb"(?i)\r\ntransfer-encoding: *chunked")
-#: What a body ends with when it was sent in chunks.
+#: The end of a body that was sent in chunks.
 LAST_CHUNK = b"0\r\n\r\n"
 PACE = re.compile(rb"/pace/(\d+)")
 STREAM_WANTED = re.compile(rb'"stream": ?true')
 STREAM_PATH = b":streamGenerateContent"
-#: `stream` stands within this many bytes of one of the ends of a body; a transcript in between never holds it.
+#: `stream` is within this many bytes of one end of a body; the transcript in between never contains it.
 ENDS = 2_000
 
 WORDS = ("The", " first", " ticket", " is", " named", " in", " turn", " one", ",", " the", " last", " log", " shows")
@@ -101,13 +101,13 @@ def _gemini() -> Answers:
     return _plain(chunk("".join(WORDS), finishReason="STOP")), streamed
 
 
-#: Part of a path -> the plain answer, the streamed one.
+#: Part of a path -> the plain answer, and the streamed one.
 ANSWERS: dict[bytes, Answers] = {
     b"/messages": _anthropic(),
     b"/chat/completions": _openai(),
     b"enerateContent": _gemini(),
 }
-#: The answer to anything else that a gateway asks: an empty list.
+#: The answer to any other request of a gateway: an empty list.
 OTHER: Answers = (_plain({"object": "list", "data": []}), ())
 
 
@@ -127,7 +127,7 @@ class Upstream(asyncio.Protocol):
 
     def _reset(self) -> None:
         self.pieces: list[bytes] = []
-        self.missing: int | None = None  # bytes of the body; None: the head is not whole, or chunks come
+        self.missing: int | None = None  # bytes of the body; None if the head is not complete, or if chunks come
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport for the answers."""
@@ -176,7 +176,7 @@ class Upstream(asyncio.Protocol):
             self.transport.write(plain)
 
     def _send_pieces(self, pieces: Iterator[bytes]) -> None:
-        """Send one piece each time round the loop, so that each travels by itself, as a model's words do."""
+        """Send one piece per iteration of the loop, so that each travels separately, as a model's words do."""
         piece = next(pieces, None)
         if piece is not None and not self.transport.is_closing():
             self.transport.write(piece)
@@ -193,7 +193,7 @@ class Hop(asyncio.Protocol):
         self.early: list[bytes] = []
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Open the upstream's end from the client's; what came before it was open is sent first."""
+        """Open the upstream's end from the client's; data that came before is sent first."""
         self.transport = cast(asyncio.Transport, transport)
         if self.upstream:
             self.opening = asyncio.get_running_loop().create_task(self._open())
@@ -218,7 +218,7 @@ class Hop(asyncio.Protocol):
 
 
 async def _listen(port: int, upstream: int = 0) -> None:
-    """Serve as the upstream itself, or as the hop in front of the one whose port is given."""
+    """Serve as the upstream itself, or as the hop in front of the given port."""
     pace = Pace()
     server = await asyncio.get_running_loop().create_server(
         lambda: Hop(upstream=upstream) if upstream else Upstream(pace), "127.0.0.1", port

@@ -1,4 +1,4 @@
-"""The tables of the gateways' benchmark: what each gateway adds to going direct, and whether the aims are met."""
+"""The tables of the gateways' benchmark: what each gateway adds to a direct request, and whether goals are met."""
 
 from dataclasses import asdict, dataclass
 from math import ceil
@@ -6,7 +6,13 @@ from statistics import median
 from typing import Any
 
 from everlong.lab.speed.gateways.client import KINDS
-from everlong.lab.speed.gateways.parties import DIRECT, EVERLONG
+from everlong.lab.speed.gateways.parties import (
+    DIRECT,
+    EVERLONG,
+    EVERLONG_POSTGRES,
+    EVERLONG_SQLITE,
+    EVERLONG_WORKERS,
+)
 from everlong.lab.speed.tables import Shown, Table, figure
 
 __all__ = [
@@ -16,6 +22,7 @@ __all__ = [
     "Rate",
     "added",
     "added_table",
+    "crowd_table",
     "footprint_table",
     "ninetieth",
     "rate",
@@ -24,15 +31,18 @@ __all__ = [
 
 #: The timings of one gateway: kind of request -> its figures.
 Figures = dict[str, dict[str, Any]]
-#: How an answer comes.
+#: The kinds of answers.
 TIMED = ("plain", "streamed")
 
 MOST_ADDED = {20_000: 3.0, 200_000: 12.0}  # ms in the median, by tokens
 LEAST_SHARE = {20_000: 0.60}  # of direct, by tokens
+MOST_OF_ONE = 1.1  # CPU of a request with two workers, relative to one
 MOST_MEGABYTES, MOST_SECONDS = 150, 2.0
+MANY = 10_000  # conversations whose memory is computed
+MOST_FOR_MANY, LARGE_CROWD = 400, 100_000  # MB for conversations of at least this many tokens
 
-THINKING = 40  # ms; less than any model takes, and still a gateway's own work shows
-#: Milliseconds that the upstream takes for an answer -> how the table calls it.
+THINKING = 40  # ms; less than any model takes, but a gateway's own work still shows
+#: Milliseconds that the upstream takes for an answer -> its name in the table.
 PACES = {0: "flat out", THINKING: f"{THINKING} ms upstream"}
 
 MAIN = KINDS[0]
@@ -42,14 +52,14 @@ NAMES = {"plain": "plain", "streamed": "first chunk"}
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Milliseconds added to going direct: the difference of the medians and of the ninetieth percentiles."""
+    """Milliseconds added compared with no gateway: the difference of the medians and of the ninetieth percentiles."""
 
     median: float
     ninetieth: float
 
 
 def ninetieth(times: list[float]) -> float:
-    """Return the time that nine of ten stay within. Example: 1, 2, …, 10 -> 9"""
+    """Return the ninetieth percentile. Example: 1, 2, …, 10 -> 9"""
     return sorted(times)[ceil(len(times) * 0.9) - 1]
 
 
@@ -68,7 +78,7 @@ def added(timings: Figures, direct: Figures) -> dict[tuple[str, str], Added]:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Requests a second, their share of going direct, and CPU milliseconds of the gateway for each."""
+    """Requests per second, their share of going direct, and the gateway's CPU milliseconds per request."""
 
     each_second: float
     share: float
@@ -112,14 +122,17 @@ def added_table(tokens: int, timings: dict[str, Figures]) -> Table:
         f"request has {_kilobytes(direct[MAIN]):,.0f} kB on average.",
         *_refused(timings),
         *_added_verdict(tokens, differences.get(EVERLONG.title)),
+        *_postgres_note(timings, differences),
     ]
     medians = [0.0, *(max(0.0, values[MAIN, "plain"].median) if values else 0.0 for values in differences.values())]
     shown = Shown("growing, plain: added ms", tuple(medians), tuple(f"{figure(value)} ms" for value in medians))
     return Table(f"Through a gateway, {tokens:,} tokens", head, tuple(rows), tuple(notes), timings, shown)
 
 
-def rate_table(tokens: int, clients: int, sums_by_pace: dict[str, dict[str, dict[str, Any]]]) -> Table:
-    """Requests a second at each pace of the upstream."""
+def rate_table(
+    tokens: int, clients: int, sums_by_pace: dict[str, dict[str, dict[str, Any]]], *, fresh: bool = False
+) -> Table:
+    """Return the table of requests per second at each pace of the upstream; `fresh` if each used a new connection."""
     rates = {
         int(pace): {name: rate(figures, sums[DIRECT.title]) for name, figures in sums.items()}
         for pace, sums in sums_by_pace.items()
@@ -136,10 +149,12 @@ def rate_table(tokens: int, clients: int, sums_by_pace: dict[str, dict[str, dict
         "second.",
         *_refused(sums_by_pace),
         *_share_verdict(tokens, rates),
+        *_workers_verdict(rates),
     ]
     shares = tuple(figures.share for figures in rates[THINKING].values())
     shown = Shown(f"{PACES[THINKING]}: share of direct", shares, tuple(map(_percent, shares)))
-    return Table(f"{clients} clients at once, {tokens:,} tokens", head, rows, tuple(notes), sums_by_pace, shown)
+    title = f"{clients} clients at once, {tokens:,} tokens{', a new connection for each request' if fresh else ''}"
+    return Table(title, head, rows, tuple(notes), sums_by_pace, shown)
 
 
 def _rate_cells(name: str, rate: Rate) -> tuple[str, str, str]:
@@ -150,8 +165,34 @@ def _percent(share: float) -> str:
     return f"{figure(share * 100)} %"
 
 
+def crowd_table(tokens: int, crowds: dict[str, dict[str, Any]]) -> Table:
+    """Return the table of the memory of many conversations, computed from the measured ones."""
+    estimates = {
+        name: max(0.0, crowd["after"] - crowd["before"]) / crowd["conversations"] * MANY
+        for name, crowd in crowds.items()
+    }
+    rows = tuple(
+        (name, figure(megabytes), figure(crowds[name]["cpu"] / crowds[name]["conversations"] * 1e3))
+        for name, megabytes in estimates.items()
+    )
+    shown = next(iter(crowds.values()))["conversations"]
+    notes = [
+        f"Memory by which the gateway grew while {shown} conversations came that it had never seen, times "
+        f"{MANY // shown:,}; and the CPU time of each. As many came before, unmeasured."
+    ]
+    if (ours := estimates.get(EVERLONG.title)) is not None and tokens >= LARGE_CROWD:
+        notes.append(f"Aim: less than {MOST_FOR_MANY} MB. everlong: {figure(ours)} MB, {_met(ours < MOST_FOR_MANY)}.")
+    return Table(
+        f"{MANY:,} conversations of {tokens:,} tokens",
+        ("", "memory, MB", "CPU ms of a new one"),
+        rows,
+        tuple(notes),
+        {name: {"megabytes": megabytes, **crowds[name]} for name, megabytes in estimates.items()},
+    )
+
+
 def footprint_table(footprints: dict[str, Footprint]) -> Table:
-    """Return the table of what a gateway takes apart from requests: start, memory, disk."""
+    """Return the table of what a gateway needs apart from requests: start, memory, disk."""
     rows = tuple(
         (
             name,
@@ -238,3 +279,27 @@ def _share_verdict(tokens: int, rates: dict[int, dict[str, Rate]]) -> list[str]:
         f"Aim: at least {_percent(LEAST_SHARE[tokens])} of direct, {PACES[THINKING]}. everlong: {_percent(share)}, "
         f"{_met(share >= LEAST_SHARE[tokens])}; flat out {_percent(flat_out)}."
     ]
+
+
+def _workers_verdict(rates: dict[int, dict[str, Rate]]) -> list[str]:
+    """Say what a request costs with two workers compared with one, if not all CPU is used."""
+    one, two = (rates[THINKING].get(party.title) for party in (EVERLONG_SQLITE, EVERLONG_WORKERS))
+    if one is None or two is None or not one.cpu:
+        return []
+    ratio = two.cpu / one.cpu
+    flat_out = [figure(rates[0][party.title].each_second) for party in (EVERLONG_WORKERS, EVERLONG_SQLITE)]
+    return [
+        f"Aim: with two workers a request costs at most {MOST_OF_ONE:g} × the CPU of one. everlong: {figure(ratio)} ×, "
+        f"{_met(ratio <= MOST_OF_ONE)}; {figure(two.each_second)} a second beside {figure(one.each_second)}, flat out "
+        f"{flat_out[0]} beside {flat_out[1]}."
+    ]
+
+
+def _postgres_note(timings: dict[str, Figures], differences: dict[str, Any]) -> list[str]:
+    """Say what Postgres adds to SQLite for a growing conversation."""
+    file, server = (differences.get(party.title) for party in (EVERLONG_SQLITE, EVERLONG_POSTGRES))
+    if not file or not server or (MAIN, "plain") not in file or (MAIN, "plain") not in server:
+        return []
+    more = server[MAIN, "plain"].median - file[MAIN, "plain"].median
+    cpu = [_cpu(timings[party.title][MAIN]) for party in (EVERLONG_POSTGRES, EVERLONG_SQLITE)]
+    return [f"Postgres beside SQLite, growing: {_signed(more)} ms in the median; CPU {cpu[0]} ms beside {cpu[1]}."]

@@ -1,17 +1,17 @@
 /**
  * A browser that was started without a language (LANG=C) names one that Intl refuses, such as "en-US@posix".
  *
- * Every formatter would then throw, those of libraries too. So the name is put right before anything else runs:
- * this module is the first that the page imports.
+ * Every formatter would then throw, also those of libraries. So this module, the first that the page imports, corrects
+ * the name before anything else runs.
  */
 
-/** The language that Intl takes for a name.  "en-US@posix" -> "en-US", "C" -> "en-US", "zh-CN" -> "zh-CN" */
+/** A language name that Intl accepts.  "en-US@posix" -> "en-US", "C" -> "en-US", "zh-CN" -> "zh-CN" */
 export function usable(language: string): string {
   for (const name of [language, language.split(/[@._]/)[0]]) {
     try {
       return Intl.getCanonicalLocales(name)[0] ?? "en-US";
     } catch {
-      // the next may do
+      // try the next name
     }
   }
   return "en-US";

@@ -24,7 +24,7 @@ def _sign(message: JsonObject) -> int:
 
 
 def _stands_beside(body: JsonObject) -> bool:
-    """Whether the body has system text of its own, or tools that are declared in this format."""
+    """Whether the body has a system field, or tools declared in this format."""
     tools = body.get("tools")
     schemas = tools if isinstance(tools, list) else []
     return "system" in body or any(isinstance(tool, dict) and "input_schema" in tool for tool in schemas)

@@ -1,4 +1,4 @@
-"""Anthropic Messages: a request as it goes out, and its reply as it comes back."""
+"""Anthropic Messages: write a request and read its reply."""
 
 from bisect import bisect_right
 
@@ -16,14 +16,14 @@ PATH = "/messages"
 
 HEADERS = {"anthropic-version": "2023-06-01"}
 KEY_HEADER = "x-api-key"
-#: The API requires a length; this is what its own clients send if nobody chose one.
+#: The API requires a limit; this is what its own clients send by default.
 DEFAULT_LENGTH = 4_096
-#: Which block a piece belongs to whose beginning was left out, as some proxies do.
+#: The type of block for a piece whose start event is missing; some proxies drop it.
 BEGUN = {"text_delta": "text", "thinking_delta": "thinking"}
 
 
 def ask(request: Request, key: str) -> Outgoing:
-    """The request as it goes out; what comes again is marked for the cache, unless the caller's own fields do so."""
+    """Write the request. What will be sent again is marked for the cache, unless the caller's own fields do that."""
     rendered, ends = write_placed(request.messages)
     body = body_fields(request) | rendered
     body |= {"model": request.model, "max_tokens": request.max_tokens or DEFAULT_LENGTH, "stream": True}
@@ -35,12 +35,12 @@ def ask(request: Request, key: str) -> Outgoing:
         places = [bisect_right(ends, count) - 1 for count in breakpoints(request)]
         body = with_marks(body, places, marker(request.caching.seconds))
     else:
-        body = keep_allowed(body)  # the caller's own marks, those of its tools among them
+        body = keep_allowed(body)  # the caller's own marks, including those of its tools
     return Outgoing(PATH, body, HEADERS | ({KEY_HEADER: key} if key else {}))
 
 
 class MessagesReader(ReplyReader):
-    """Content blocks that start, grow and stop."""
+    """Reads content blocks that start, grow and stop."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class MessagesReader(ReplyReader):
         self._arguments: dict[int, str] = {}
 
     def take(self, event: JsonObject) -> list[Reply]:
-        """The pieces of one event."""
+        """Return the pieces of one event."""
         match event.get("type"):
             case "message_start":
                 self.note_usage(event.get("message"), NAME)
@@ -69,7 +69,7 @@ class MessagesReader(ReplyReader):
         return []
 
     def _whole(self, message: JsonObject) -> list[Reply]:
-        """An answer that is not streamed."""
+        """Return the pieces of an answer that is not streamed."""
         self.note_usage(message, NAME)
         self.stop, self.complete = text_of(message.get("stop_reason")), True
         blocks = message.get("content")
@@ -118,11 +118,11 @@ class MessagesReader(ReplyReader):
         return [Said(said)] if said else [Thought(thought)] if thought else []
 
     def _call_number(self, number: int) -> int:
-        """Which of the answer's calls the block is."""
+        """Return the number of the block among the answer's calls."""
         return sum(1 for at, block in self._blocks.items() if at < number and block.get("type") == "tool_use")
 
     def message(self) -> Message:
-        """Everything said so far; arguments that never became JSON are kept as an empty object."""
+        """Return the answer so far. Arguments that are not complete JSON become an empty object."""
         blocks: list[Json] = []
         for number in sorted(self._blocks):
             block = self._blocks[number]

@@ -1,4 +1,4 @@
-"""A tool that clients never see, in Anthropic Messages: blocks hidden, two answers as one."""
+"""The hidden tool in Anthropic Messages: hide its blocks and join two answers."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -9,12 +9,12 @@ from everlong.wire.formats.hidden_tool import Event, HiddenTool, Shown, StreamEd
 
 __all__ = ["TOOL", "MessagesEditor"]
 
-#: How an answer ends that has no calls left.
+#: The stop reasons of an answer without calls, by those of an answer with calls.
 STOPS = {"tool_use": "end_turn", "": "end_turn"}
 
 
 class MessagesEditor(StreamEditor):
-    """Content blocks that start, grow and stop; those that stay are numbered without gaps."""
+    """Edits content blocks that start, grow and stop; those that stay are numbered without gaps."""
 
     SIGNS = (b"content_block_start", b"message_start", b"message_delta")
 
@@ -73,7 +73,7 @@ class MessagesEditor(StreamEditor):
         return event if self.earlier is None else event | {"usage": dict(self.shown().usage)}
 
     def _note(self, usage: Json) -> None:
-        """Figures come twice, at the start and at the end; the last that is given counts."""
+        """Record usage. Figures come at the start and at the end; the last value of each counts."""
         if isinstance(usage, dict):
             self.usage = self.usage | {name: value for name, value in usage.items() if value is not None}
 
@@ -83,7 +83,7 @@ class MessagesEditor(StreamEditor):
         return Shown(places=self._next, usage=usage)
 
     def ending(self) -> list[Event]:
-        """Return the reason to stop, with the usage, and the end."""
+        """Return the events that end the answer: the stop reason with the usage, and the end."""
         delta: Json = {"stop_reason": STOPS.get(self._stop, self._stop), "stop_sequence": None}
         usage = cast(Json, dict(self.shown().usage))
         return [
@@ -125,7 +125,7 @@ def _blocks(messages: Sequence[Json]) -> list[Json]:
 
 
 def _with_results(message: Json, results: list[Json]) -> list[Json]:
-    """All results of an answer are in the message after it, before any text."""
+    """Put the results of an answer into the message after it, before any text."""
     blocks = [block for result in results for block in list_in(object_in(result).get("content"))]
     fields = object_in(message)
     if fields.get("role") != "user":

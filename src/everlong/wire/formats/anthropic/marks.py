@@ -2,8 +2,8 @@
 
     {"type": "text", "text": "…", "cache_control": {"type": "ephemeral"}}
 
-Knows where a mark is allowed and how many there may be; which places are worth one is decided elsewhere. Marks are no
-part of the content: the provider compares prefixes without them, so they may move from request to request.
+This module knows where marks are allowed and how many; the caller chooses the places. Marks are not part of the
+content: the provider compares prefixes without them, so they may move from request to request.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,15 +15,15 @@ __all__ = ["FIELD", "MOST", "keep_allowed", "marker", "may_bear", "tool_may_bear
 
 FIELD = "cache_control"
 MOST = 4  # marks in a request; a fifth is refused
-SHORT = 300  # seconds that a mark lasts if it says nothing else
-#: Blocks that may have one; thinking blocks and unknown ones may not.
+SHORT = 300  # seconds that a mark lasts by default
+#: Blocks that may have a mark; thinking blocks and unknown ones may not.
 BEARERS = ("document", "image", "text", "tool_result", "tool_use")
-#: Who may; a system message in the list is too new to try.
+#: The roles whose messages may have a mark; system messages in the list are too new to rely on.
 ROLES = ("user", "assistant")
 
 
 def marker(seconds: float) -> JsonObject:
-    """A mark for a cache that should live this long: for five minutes, or for an hour, which costs more to write."""
+    """Return a mark for a cache that should live this long: five minutes, or one hour, which costs more to write."""
     return {"type": "ephemeral", "ttl": "1h"} if seconds > SHORT else {"type": "ephemeral"}
 
 
@@ -41,11 +41,11 @@ def tool_may_bear(tool: Json) -> bool:
 
 
 def with_marks(body: JsonObject, places: Iterable[int], mark: JsonObject) -> JsonObject:
-    """The body with marks of ours and no others: in front of the messages, and on the messages at these places.
+    """Return the body with only our own marks: one before the messages, and on the messages at these places.
 
-    In front it is the last block of the system text, which covers the tools; without system text the last tool. A
-    message that may have none passes its mark to the nearest one before it. Text becomes a block, marked or not,
-    so that a message has the same bytes wherever the marks are.
+    Before the messages, the mark is on the last block of the system text, which also covers the tools; without system
+    text, on the last tool. If a message may not have a mark, the nearest one before it gets it. Text becomes a block,
+    marked or not, so that a message has the same bytes wherever the marks are.
     """
     bare = without_marks(body)
     messages = [_in_blocks(message) for message in _list(bare.get("messages"))]
@@ -58,7 +58,7 @@ def with_marks(body: JsonObject, places: Iterable[int], mark: JsonObject) -> Jso
 
 
 def without_marks(body: JsonObject) -> JsonObject:
-    """The body as the provider compares it."""
+    """Return the body without marks, as the provider compares it."""
     bare = {name: field for name, field in body.items() if name != FIELD}
     for name in ("system", "tools"):
         if isinstance(bare.get(name), list):
@@ -71,8 +71,8 @@ def without_marks(body: JsonObject) -> JsonObject:
 def keep_allowed(body: JsonObject) -> JsonObject:
     """Drop marks that the provider would refuse: those in wrong places, and all but the last few. Changes the body.
 
-    Clients move their marks; a history that was kept for long may hold one in every message. Marks of the tools and of
-    the request itself count too, and are the last to go.
+    Clients move their marks, so a long stored history may have one in every message. Marks on tools and on the request
+    itself count too, and are the last to go.
     """
     messages = [message for message in _list(body.get("messages")) if isinstance(message, dict)]
     for message in messages:
@@ -119,7 +119,7 @@ def _in_blocks(message: Json) -> Json:
 
 
 def _bare(value: Json) -> Json:
-    """A message, a block or a tool without its marks; the arguments of a call are not searched."""
+    """Return a message, a block or a tool without its marks. The arguments of calls are not searched."""
     if not isinstance(value, dict):
         return value
     content = value.get("content")

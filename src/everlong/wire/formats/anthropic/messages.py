@@ -2,11 +2,10 @@
 
     {"system": "…", "messages": [{"role": "assistant", "content": [{"type": "tool_use", …}]}], "tools": […]}
 
-System text has a field of its own; it is the leading system message here. A system message
-that comes later is sent in its place as text of the user, because not every model takes the role
-`system` there; one that came with that role in the list goes out with it. The results of parallel
-calls that came as messages of their own are put into one, before any other text: the provider wants
-them there. Its ids must be unique in a request and of few letters, so foreign ids may be rewritten.
+System text has its own field; here it is the leading system message. A later system message is sent at its place as
+user text, because not every model accepts the role `system` there; one that came with that role keeps it. The results
+of parallel calls, if they are separate messages, are joined into one, before any other text, as the provider requires.
+Ids must be unique in a request and use few characters, so foreign ids may be rewritten.
 """
 
 import re
@@ -64,7 +63,7 @@ __all__ = [
 NAME = "anthropic"
 
 IMAGE_TYPES = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
-#: What identifies the picture in each kind of source.
+#: The field that identifies the image in each kind of source.
 IMAGE_SOURCES = {"url": "url", "file": "file_id"}
 ACCEPTED_ID = re.compile(r"[a-zA-Z0-9_-]+")
 NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]")
@@ -72,16 +71,16 @@ LONGEST_NAME = 128
 
 
 def block_in(raw: Json, where: str) -> Part:
-    """One block of a message's content."""
+    """Read one block of a message's content."""
     kind = raw.get("type") if isinstance(raw, dict) else None
     if not isinstance(raw, dict) or not isinstance(kind, str):
-        raise WireError("a content block is an object with a type", fmt=NAME, where=where)
+        raise WireError("a content block must be an object with a type", fmt=NAME, where=where)
     reader = READERS.get(kind)
     return opaque(raw) if reader is None else reader(raw, where)
 
 
 def blocks_out(parts: Sequence[Part], *, own: bool, pictures: bool = True) -> list[Json]:
-    """The blocks as they are sent, without the parts that are left out; pictures only in places that allow them."""
+    """Return the blocks to send, without parts that cannot be sent; images only if `pictures` allows them."""
     rendered = (_block_out(part, own=own, pictures=pictures) for part in parts)
     return [block for block in rendered if block is not None]
 
@@ -106,7 +105,7 @@ def _block_out(part: Part, *, own: bool, pictures: bool) -> Json:
 
 
 def valid_id(call: CallId) -> CallId:
-    """An id that the provider accepts: the same one if possible."""
+    """Return an id that the provider accepts, if possible the same one."""
     return call if ACCEPTED_ID.fullmatch(call) else CallId(f"toolu_{ref_of(call)}")
 
 
@@ -121,7 +120,7 @@ def _carried(extra: str, *, own: bool) -> JsonObject:
 def _taken(fields: JsonObject, key: str, where: str) -> str:
     value = fields.pop(key, None)
     if not isinstance(value, str):
-        raise WireError(f"{key} is a string, not {type(value).__name__}", fmt=NAME, where=where)
+        raise WireError(f"{key} must be a string, not {type(value).__name__}", fmt=NAME, where=where)
     return value
 
 
@@ -142,7 +141,7 @@ def _image_in(raw: JsonObject, where: str) -> ResultPart:
     fields = _without_type(raw)
     source = fields.pop("source", None)
     if not isinstance(source, dict):
-        raise WireError("the source of an image is an object", fmt=NAME, where=where)
+        raise WireError("the source of an image must be an object", fmt=NAME, where=where)
     inner = _without_type(source)
     kind = source.get("type")
     if kind == "base64":
@@ -200,7 +199,7 @@ def _result_in(raw: JsonObject, where: str) -> ToolResult:
     call = _taken(fields, "tool_use_id", where)
     flag = fields.pop("is_error", None)
     if flag is not None and not isinstance(flag, bool):
-        raise WireError(f"is_error is true or false, not {shown(flag)}", fmt=NAME, where=where)
+        raise WireError(f"is_error must be true or false, not {shown(flag)}", fmt=NAME, where=where)
     written_flag = None if flag or "is_error" not in raw else "null" if flag is None else "false"
     content, form = _result_content_in(fields.pop("content", None), where)
     if content == () and "content" in raw:
@@ -217,13 +216,13 @@ def _result_content_in(content: Json, where: str) -> tuple[tuple[ResultPart, ...
         case list():
             return tuple(_result_block_in(block, f"{where}.content[{at}]") for at, block in enumerate(content)), None
         case _:
-            problem = f"the content of a result is text or blocks, not {type(content).__name__}"
+            problem = f"the content of a result must be text or blocks, not {type(content).__name__}"
             raise WireError(problem, fmt=NAME, where=where)
 
 
 def _result_block_in(raw: Json, where: str) -> ResultPart:
     if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
-        raise WireError("a content block is an object with a type", fmt=NAME, where=where)
+        raise WireError("a content block must be an object with a type", fmt=NAME, where=where)
     match raw["type"]:
         case "text":
             return _text_in(raw, where)
@@ -289,15 +288,15 @@ READERS: dict[str, Callable[[JsonObject, str], Part]] = {
 
 
 ROLES = {"user": Role.USER, "assistant": Role.ASSISTANT, "system": Role.SYSTEM}
-#: Who is joined with a neighbour. The provider joins user messages itself; left single, what was sent
-#: before stays as it was when another one follows.
+#: The roles whose neighbouring messages are joined. Not users: the provider joins those itself, and separate messages
+#: keep the bytes of earlier ones unchanged when another one follows.
 VOICES = {Role.ASSISTANT: "assistant", Role.TOOL: "results"}
 
 
 def read_message(raw: Json, where: str = "") -> Message:
-    """One message of the list; a reply of the provider is one too."""
+    """Read one message of the list, or a reply of the provider."""
     if not isinstance(raw, dict):
-        raise WireError(f"a message is an object, not {type(raw).__name__}", fmt=NAME, where=where)
+        raise WireError(f"a message must be an object, not {type(raw).__name__}", fmt=NAME, where=where)
     fields = dict(raw)
     written_role = fields.pop("role", None)
     role = ROLES.get(written_role) if isinstance(written_role, str) else None
@@ -311,12 +310,12 @@ def read_message(raw: Json, where: str = "") -> Message:
 
 
 def read_messages(items: Sequence[Json]) -> History:
-    """The messages in a list."""
+    """Read the messages in a list."""
     return tuple(read_message(item) for item in items)
 
 
 def write_message(message: Message) -> list[JsonObject]:
-    """The message as it is sent; nothing if all of it belongs to another provider."""
+    """Write a message; nothing if all of it belongs to another provider."""
     own, in_place = message.origin == NAME, _in_place(message)
     fields, _ = unpack(message.extra if own else "")
     content = _content_out(message if in_place else marked_system(message))
@@ -327,16 +326,16 @@ def write_message(message: Message) -> list[JsonObject]:
 
 
 def read_body(raw: Json) -> Document:
-    """The body of a request."""
+    """Read the body of a request."""
     if not isinstance(raw, dict):
-        raise WireError(f"a request is an object, not {type(raw).__name__}", fmt=NAME)
+        raise WireError(f"a request must be an object, not {type(raw).__name__}", fmt=NAME)
     fields = dict(raw)
     messages = fields.pop("messages", None)
     if not isinstance(messages, list):
-        raise WireError("messages is a list", fmt=NAME, where="messages")
+        raise WireError("messages must be a list", fmt=NAME, where="messages")
     tools = fields.get("tools") or []
     if not isinstance(tools, list):
-        raise WireError("tools is a list", fmt=NAME, where="tools")
+        raise WireError("tools must be a list", fmt=NAME, where="tools")
     system = _system_in(fields.get("system"))
     model = fields.get("model")
     for field, taken in (("system", system), ("tools", tools), ("model", isinstance(model, str) and model)):
@@ -352,7 +351,7 @@ def read_body(raw: Json) -> Document:
 
 
 def write_body(document: Document) -> JsonObject:
-    """The body again; of a document of another format only what is said in it."""
+    """Write the body of a request; for a document of another format, only its messages."""
     if document.fmt != NAME:
         return write_history(document.messages)
     fields, _ = unpack(document.extra)
@@ -364,7 +363,7 @@ def write_body(document: Document) -> JsonObject:
 
 
 def sent_body(document: Document) -> JsonObject:
-    """The body with neighbours of one side joined, and without marks and fields that the provider refuses."""
+    """Write the body with neighbouring messages joined, without marks and fields that the provider refuses."""
     fields, _ = unpack(document.extra)
     body: JsonObject = {"model": document.model} if document.model else {}
     if document.tools:
@@ -373,12 +372,12 @@ def sent_body(document: Document) -> JsonObject:
 
 
 def write_history(messages: Sequence[Message]) -> JsonObject:
-    """What is sent for any history, from any provider."""
+    """Write a history from any provider."""
     return write_placed(messages)[0]
 
 
 def write_placed(messages: Sequence[Message]) -> tuple[JsonObject, list[int]]:
-    """The same, and for each sent message how many messages of the history it ends after.
+    """Write a history, and return for each sent message how many messages of the history end with it.
 
     Example: system, user, call, call, result, user -> user, assistant, results, user and [2, 4, 5, 6]
     """
@@ -387,7 +386,7 @@ def write_placed(messages: Sequence[Message]) -> tuple[JsonObject, list[int]]:
 
 
 def _asked(messages: Sequence[Message]) -> tuple[JsonObject, list[int]]:
-    """The conversation without what only a reply may have."""
+    """Write the conversation without fields that only replies may have."""
     body, ends = _conversation(messages, apart="")
     sent = cast("list[JsonObject]", body["messages"])
     asked = [{key: value for key, value in message.items() if key not in REPLY_ONLY} for message in sent]
@@ -406,11 +405,11 @@ def _content_in(content: Json, where: str) -> tuple[tuple[Part, ...], str | None
         case list():
             return tuple(block_in(block, f"{where}[{at}]") for at, block in enumerate(content)), None
         case _:
-            raise WireError(f"content is text or blocks, not {type(content).__name__}", fmt=NAME, where=where)
+            raise WireError(f"content must be text or blocks, not {type(content).__name__}", fmt=NAME, where=where)
 
 
 def _content_out(message: Message) -> Json:
-    """A string or blocks; None if nothing is left to say."""
+    """Return a string or blocks; None if nothing is left."""
     own = message.origin == NAME
     form = unpack(message.extra if own else "")[1].get("content")
     match message.parts:
@@ -433,13 +432,13 @@ def _system_in(system: Json) -> tuple[Message, ...]:
     if not system:
         return ()
     if not isinstance(system, str | list):
-        raise WireError(f"system is text or blocks, not {type(system).__name__}", fmt=NAME, where="system")
+        raise WireError(f"system must be text or blocks, not {type(system).__name__}", fmt=NAME, where="system")
     parts, form = _content_in(system, "system")
     return (Message(Role.SYSTEM, parts, origin=NAME, extra=pack({}, content=form, field="system")),)
 
 
 def _in_place(message: Message) -> bool:
-    """Whether it came with the role `system` in the list of messages."""
+    """Whether the message came with the role `system` in the list of messages."""
     own = message.role is Role.SYSTEM and message.origin == NAME
     return own and "field" not in unpack(message.extra)[1]
 
@@ -486,9 +485,9 @@ def _blocks_of(content: Json) -> list[Json]:
 
 
 def _with_valid_ids(messages: Sequence[Message]) -> list[Message]:
-    """Foreign calls under ids that the provider accepts, each with its results.
+    """Return the messages with ids that the provider accepts for foreign calls and their results.
 
-    A result belongs to the nearest call before it that has its id, so an id that comes again is a new call.
+    A result belongs to the nearest call before it with its id, so a repeated id is a new call.
     Example: call "0", result "0", call "0", result "0" -> "0", "0", "0_2", "0_2"
     """
     newest: dict[CallId, CallId] = {}

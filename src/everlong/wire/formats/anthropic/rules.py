@@ -1,10 +1,9 @@
 """What Anthropic Messages rejects in `messages`.
 
-Neighbours of the same role are no problem: the server joins them. A result must be in the very
-next message, before any text. The place of thinking blocks depends on the request: only
-`"thinking": {"type": "enabled"}` wants the open turn to begin with one. Newer models take the role
-`system` in the list, right after the user. A request has at most four cache marks, tools and
-system text included, and none of them on a thought.
+Neighbouring messages of the same role are accepted: the server joins them. A result must be in the very next message,
+before any text. Only with `"thinking": {"type": "enabled"}` must the open turn begin with a thinking block. Newer
+models accept the role `system` in the list, right after the user. A request has at most four cache marks, including
+tools and system text, and none on thinking blocks.
 """
 
 import re
@@ -38,7 +37,7 @@ def _usual_part(part: Part) -> Part:
 
 
 def _usual_block(part: ResultPart) -> ResultPart:
-    """A picture whose source does not say what it is cannot be shown."""
+    """Return the part; an image whose source does not identify it becomes a note."""
     if not isinstance(part, Opaque) or part.kind != "image":
         return part
     block = load(part.body)
@@ -64,7 +63,7 @@ RULES = Rules(
 
 CALL_ID = re.compile(r"[a-zA-Z0-9_-]+")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
-# Tuples, because the value of a role or a type need not be hashable.
+# Tuples, because the value of a role or a type may not be hashable.
 ROLES = ("user", "assistant", "system")
 THINKING = ("thinking", "redacted_thinking")
 USER_ONLY = ("tool_result", "image", "document")
@@ -78,7 +77,7 @@ FINAL_WHITESPACE = "final assistant text ends in whitespace"
 
 
 def anthropic_problems(payload: JsonObject) -> Iterator[Problem]:
-    """Everything that is wrong with the messages of a request."""
+    """Yield everything that is wrong with the messages of a request."""
     messages = payload.get("messages")
     if not isinstance(messages, list) or not messages:
         yield Problem("messages", "there are no messages")
@@ -90,10 +89,10 @@ def anthropic_problems(payload: JsonObject) -> Iterator[Problem]:
             yield Problem(where, "is from neither user nor assistant")
             continue
         if message["role"] == "system" and (not readable or readable[-1][1]["role"] != "user"):
-            yield Problem(where, "system message does not follow the user")
+            yield Problem(where, "system message does not follow a user message")
         readable.append((where, message))
         if not REPLY_ONLY.isdisjoint(message):
-            yield Problem(where, f"{min(REPLY_ONLY.intersection(message))} is a field of replies")
+            yield Problem(where, f"{min(REPLY_ONLY.intersection(message))} is only allowed in replies")
         yield from _content_problems(where, message, final=index == len(messages) - 1)
     if readable and readable[0][1]["role"] != "user":
         yield Problem(readable[0][0], f"first message is from {readable[0][1]['role']}, not from the user")
@@ -103,32 +102,32 @@ def anthropic_problems(payload: JsonObject) -> Iterator[Problem]:
 
 
 def problems_beside(payload: JsonObject) -> Iterator[Problem]:
-    """Everything that is wrong beside the messages."""
+    """Yield everything that is wrong outside the messages."""
     system, mark = payload.get("system"), payload.get(MARK)
     if system is not None and not isinstance(system, str | list):
-        yield Problem("system", f"is text or blocks, not {shown(system)}")
+        yield Problem("system", f"must be text or blocks, not {shown(system)}")
     for index, block in enumerate(system if isinstance(system, list) else ()):
         if not isinstance(block, dict) or block.get("type") != "text":
-            yield Problem(f"system[{index}]", "is no text block")
+            yield Problem(f"system[{index}]", "is not a text block")
         elif not isinstance(block.get("text"), str) or blank(block["text"]):
             yield Problem(f"system[{index}]", "text block is empty")
         elif block.get(MARK) and not _is_mark(block[MARK]):
-            yield Problem(f"system[{index}]", "a cache mark is an object of the type ephemeral")
+            yield Problem(f"system[{index}]", "a cache mark must be an object of type ephemeral")
     if mark and not _is_mark(mark):
-        yield Problem(MARK, "is an object of the type ephemeral")
+        yield Problem(MARK, "must be an object of type ephemeral")
     yield from tool_problems(payload.get("tools"), _tool_fault)
 
 
 def _tool_fault(tool: Json) -> str:
-    """Why the provider would refuse a declaration; "" if it would not."""
+    """Return why the provider would refuse a declaration; "" if it would accept it."""
     if not isinstance(tool, dict):
-        return f"is an object, not {shown(tool)}"
+        return f"must be an object, not {shown(tool)}"
     if not isinstance(tool.get("name"), str) or blank(tool["name"]):
         return "" if tool.get("type") == "mcp_toolset" else "needs a name"
     if tool.get("type") in (None, "custom") and not isinstance(tool.get("input_schema"), dict):
-        return "has an input_schema that is no object"
+        return "has an input_schema that is not an object"
     mark = tool.get(MARK)
-    return "has a cache_control that is not of the type ephemeral" if mark and not _is_mark(mark) else ""
+    return "has a cache_control that is not of type ephemeral" if mark and not _is_mark(mark) else ""
 
 
 def _is_mark(mark: Json) -> bool:
@@ -140,14 +139,14 @@ def _content_problems(where: str, message: JsonObject, *, final: bool) -> Iterat
     if not isinstance(content, str | list):
         yield Problem(f"{where}.content", "is neither text nor blocks")
     elif not content or blank(content):
-        yield Problem(where, f"{role} message says nothing")
+        yield Problem(where, f"{role} message is empty")
     elif final and role == "assistant" and _ends_in_whitespace(content):
         yield Problem(where, FINAL_WHITESPACE)
     results_over = False
     for index, block in enumerate(_blocks(message)):
         inner = f"{where}.content[{index}]"
         if block.get("type") == "tool_result" and results_over:
-            yield Problem(inner, "tool result stands after other content")
+            yield Problem(inner, "tool result comes after other content")
         results_over = results_over or block.get("type") != "tool_result"
         yield from _block_problems(inner, block, role)
 
@@ -163,9 +162,9 @@ def _ends_in_whitespace(content: str | list[Json]) -> bool:
 def _block_problems(where: str, block: JsonObject, role: Json) -> Iterator[Problem]:
     kind = block.get("type")
     if not isinstance(kind, str):
-        yield Problem(where, "is no content block")
+        yield Problem(where, "is not a content block")
     elif kind in (USER_ONLY if role == "assistant" else ASSISTANT_ONLY):
-        yield Problem(where, f"{role} message holds {kind}")
+        yield Problem(where, f"{role} message contains {kind}")
     elif kind == "text" and (not isinstance(block.get("text"), str) or blank(block["text"])):
         yield Problem(where, "text block is empty")
     elif kind == "tool_use":
@@ -175,7 +174,7 @@ def _block_problems(where: str, block: JsonObject, role: Json) -> Iterator[Probl
     elif kind in THINKING and blank(block.get("signature" if kind == "thinking" else "data") or ""):
         yield Problem(where, "thinking has no signature")
     elif kind == "image" and not _has_picture(block.get("source")):
-        yield Problem(where, "picture is empty")
+        yield Problem(where, "image is empty")
 
 
 def _call_problems(where: str, block: JsonObject) -> Iterator[Problem]:
@@ -185,18 +184,18 @@ def _call_problems(where: str, block: JsonObject) -> Iterator[Problem]:
     if not isinstance(name, str) or not TOOL_NAME.fullmatch(name):
         yield Problem(where, f"tool name {shown(name)} is not accepted")
     if not isinstance(block.get("input"), dict):
-        yield Problem(where, "input is no object")
+        yield Problem(where, "input is not an object")
 
 
 def _result_problems(where: str, block: JsonObject) -> Iterator[Problem]:
     content = block.get("content")
     if not content or blank(content):
-        yield Problem(where, f"tool result {block.get('tool_use_id')} says nothing")
+        yield Problem(where, f"tool result {block.get('tool_use_id')} is empty")
     for index, inner in enumerate(content if isinstance(content, list) else ()):
         if isinstance(inner, dict) and inner.get("type") == "text" and blank(inner.get("text")):
             yield Problem(f"{where}.content[{index}]", "text block is empty")
         elif isinstance(inner, dict) and inner.get("type") == "image" and not _has_picture(inner.get("source")):
-            yield Problem(f"{where}.content[{index}]", "picture is empty")
+            yield Problem(f"{where}.content[{index}]", "image is empty")
 
 
 def _has_picture(source: Json) -> bool:
@@ -212,9 +211,9 @@ def _pair_problems(messages: Sequence[tuple[str, JsonObject]]) -> Iterator[Probl
         answered: set[str] = set()
         for call in _named(message, "tool_result", "tool_use_id"):
             if call in answered:
-                yield Problem(where, f"tool result {call} is given twice")
+                yield Problem(where, f"tool result {call} appears twice")
             elif call not in waiting:
-                yield Problem(where, f"tool result {call} answers no call in the message before it")
+                yield Problem(where, f"tool result {call} has no matching call in the message before it")
             answered.add(call)
         yield from (Problem(where, f"call {call} has no result here") for call in waiting if call not in answered)
         made = _named(message, "tool_use", "id")
@@ -250,12 +249,12 @@ def _mark_problems(payload: JsonObject, messages: Sequence[tuple[str, JsonObject
         for index, block in enumerate(_blocks(message)):
             bearers += [block, *_blocks(block)]
             if block.get(MARK) is not None and block.get("type") in THINKING:
-                yield Problem(f"{where}.content[{index}]", "thinking bears a cache mark")
+                yield Problem(f"{where}.content[{index}]", "thinking has a cache mark")
             if any(one.get(MARK) and not _is_mark(one[MARK]) for one in (block, *_blocks(block))):
-                yield Problem(f"{where}.content[{index}]", "a cache mark is an object of the type ephemeral")
+                yield Problem(f"{where}.content[{index}]", "a cache mark must be an object of type ephemeral")
     marks = sum(1 for bearer in bearers if bearer.get(MARK))
     if marks > MOST_MARKS:
-        yield Problem(MARK, f"{marks} cache marks, and no more than {MOST_MARKS} are accepted")
+        yield Problem(MARK, f"{marks} cache marks, but at most {MOST_MARKS} are accepted")
 
 
 def _objects(members: Json) -> list[JsonObject]:

@@ -1,10 +1,11 @@
-"""Anthropic Messages as clients speak it to a server of ours: errors, one form of a message, usage, opaque blocks."""
+"""Anthropic Messages for a server: errors, the canonical form of a message, usage, opaque blocks."""
 
 import re
 from collections.abc import Mapping, Sequence
 from typing import cast
 
 from everlong.core import Json, JsonObject, JsonText
+from everlong.wire.formats.allowances import anthropic_allowances
 from everlong.wire.formats.anthropic.hidden_tool import TOOL
 from everlong.wire.formats.format import Deltas, Place
 from everlong.wire.formats.hidden_tool import Event, object_in
@@ -24,7 +25,7 @@ __all__ = ["DELTAS", "ERROR_TYPES", "SERVER", "THOUGHTS", "BlockParts"]
 
 # --- errors ----------------------------------------------------------------------------------------
 
-#: What a status is called.
+#: The names of statuses.
 ERROR_TYPES: Mapping[int, str] = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -55,16 +56,16 @@ def _overflow(limit: int | None, needed: int | None) -> str:
     return f"prompt is too long: {needed} tokens > {limit} maximum." if known else "prompt is too long."
 
 
-# --- one form of a message -------------------------------------------------------------------------
+# --- the canonical form of a message ---------------------------------------------------------------
 
 
 def _in_blocks(message: JsonObject) -> JsonObject:
-    """The message with its text as a block, which cache marks need."""
+    """Return the message with its text as a block, which cache marks need."""
     return message | {"content": as_blocks(message["content"])} if "content" in message else message
 
 
 def as_blocks(content: Json) -> Json:
-    """Return a content as blocks, those of tool results too; the same object if it already is."""
+    """Return a content, and that of its tool results, as blocks; the same object if nothing changes."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else content
     if not isinstance(content, list):
@@ -83,7 +84,7 @@ def _result_in_blocks(block: Json) -> Json:
 
 # --- opaque blocks ---------------------------------------------------------------------------------
 
-#: Blocks that come before the call they led to; each sample is whole.
+#: Complete samples of the blocks that come before the call they led to.
 THOUGHTS: tuple[JsonObject, ...] = (
     {"type": "thinking", "thinking": "First the files.", "signature": "c2lnbmVk"},
     {"type": "redacted_thinking", "data": "c2VhbGVk"},
@@ -91,7 +92,7 @@ THOUGHTS: tuple[JsonObject, ...] = (
 
 
 class BlockParts(ThoughtParts):
-    """Signed and redacted thinking."""
+    """Restores signed and redacted thinking."""
 
     SEALS: Mapping[str, str] = {"thinking": "signature", "redacted_thinking": "data"}
 
@@ -106,8 +107,8 @@ class BlockParts(ThoughtParts):
         """Return the name and the input."""
         return call.get("name"), call.get("input")
 
-    def parts(self, members: Sequence[Json], model: str = "") -> dict[str, JsonText]:  # noqa: ARG002 - all want it back
-        """Return the thinking to remember of a message."""
+    def parts(self, members: Sequence[Json], model: str = "") -> dict[str, JsonText]:  # noqa: ARG002 - all models alike
+        """Return the thinking of a message that must be remembered."""
         content = object_in(members[0]).get("content") if members else None
         return self._thoughts(content) if isinstance(content, list) else {}
 
@@ -122,11 +123,11 @@ class BlockParts(ThoughtParts):
         whole = self._with_thoughts(content, find)
         return message if whole is content else message | {"content": whole}
 
-    def _is_own(self, block: JsonObject) -> bool:  # noqa: ARG002 - all blocks of a message are
+    def _is_own(self, block: JsonObject) -> bool:  # noqa: ARG002 - true for all blocks
         return True
 
 
-# --- events that hold nothing but more of one text -------------------------------------------------
+# --- events that only add to one text --------------------------------------------------------------
 
 TEXTS: Mapping[str, str] = {"text_delta": "text", "thinking_delta": "thinking", "input_json_delta": "partial_json"}
 
@@ -147,7 +148,7 @@ def _join(place: Place, text: str) -> JsonObject:
 
 DELTAS = Deltas(split=_split, join=_join, endings=frozenset({"message_stop"}))
 
-#: The window of a million. Models that came later than those without it have it, with the beta or without.
+#: The window of one million tokens. All models newer than those in `without` have it, with or without the beta.
 LONG_CONTEXT = LongContext(
     tokens=1_000_000,
     header=b"anthropic-beta",
@@ -160,12 +161,12 @@ LONG_CONTEXT = LongContext(
 # --- compaction by Anthropic -----------------------------------------------------------------------
 
 CACHE_MARK = "cache_control"
-#: How the types of edits begin by which the provider drops or replaces a part of the history.
+#: Beginnings of the types of edits with which the provider drops or replaces a part of the history.
 SHORTENING = ("clear_tool_uses", "compact")
 
 
 def _context_management(value: Json) -> Json:
-    """The field without edits that shorten the history."""
+    """Return the field without edits that shorten the history."""
     edits = value.get("edits") if isinstance(value, dict) else None
     if not isinstance(value, dict) or not isinstance(edits, list):
         return value
@@ -174,9 +175,9 @@ def _context_management(value: Json) -> Json:
 
 
 def _since_compaction(messages: Sequence[JsonObject]) -> Sequence[JsonObject]:
-    """The messages from the last compaction on, its text first, as a message of the user.
+    """Return the messages from the last compaction on, with its text first, as a user message.
 
-    The provider drops what comes before such a block and reads its text instead:
+    The provider drops everything before such a block and reads its text instead:
     {"role": "assistant", "content": [{"type": "compaction", "content": "The user builds …"}, {"type": "text", …}]}
     """
     for at in range(len(messages) - 1, -1, -1):
@@ -187,9 +188,9 @@ def _since_compaction(messages: Sequence[JsonObject]) -> Sequence[JsonObject]:
             text = block.get("content") if isinstance(block, dict) and block.get("type") == "compaction" else None
             if isinstance(block, dict) and isinstance(text, str) and text.strip():
                 marked = {CACHE_MARK: block[CACHE_MARK]} if CACHE_MARK in block else {}
-                told: JsonObject = {"role": "user", "content": [{"type": "text", "text": text, **marked}]}
+                message: JsonObject = {"role": "user", "content": [{"type": "text", "text": text, **marked}]}
                 rest = blocks[place + 1 :]
-                return [told, *([messages[at] | {"content": rest}] if rest else []), *messages[at + 1 :]]
+                return [message, *([messages[at] | {"content": rest}] if rest else []), *messages[at + 1 :]]
     return messages
 
 
@@ -204,6 +205,7 @@ SERVER = ServerSide(
     long_context=LONG_CONTEXT,
     client_header=b"anthropic-version",
     counted=lambda tokens: {"input_tokens": tokens},
+    allowances=anthropic_allowances,
     errors=Errors(body=_error_body, events=_error_events, overflow=_overflow),
     canonical=Canonical(form=_in_blocks, system=as_blocks),
     usage=UsageShape(

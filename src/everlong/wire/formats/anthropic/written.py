@@ -1,4 +1,4 @@
-"""Anthropic Messages: a reply as the provider writes it."""
+"""Anthropic Messages: write a reply as the provider does."""
 
 import json
 from collections.abc import Iterator

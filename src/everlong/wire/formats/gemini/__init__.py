@@ -11,7 +11,7 @@ from everlong.wire.framings import JSON_ARRAY
 
 __all__ = ["FORMAT"]
 
-#: Google reads both ways of writing its fields.
+#: Google accepts both spellings of its fields.
 SPELLINGS = {
     "cached_content": "cachedContent",
     "generate_content_request": "generateContentRequest",
@@ -52,6 +52,7 @@ FORMAT = Format(
         framing=JSON_ARRAY,
         events_query="alt=sse",
         lengths=("generationConfig.maxOutputTokens", "generationConfig.max_output_tokens"),
+        top_p="generationConfig.topP",
         thinking=(
             "generationConfig.thinkingConfig.thinkingBudget",
             "generationConfig.thinking_config.thinking_budget",

@@ -1,4 +1,4 @@
-"""Gemini: a request as it goes out, and its reply as it comes back."""
+"""Gemini: write a request and read its reply."""
 
 from typing import cast
 
@@ -15,13 +15,11 @@ __all__ = ["KEY_HEADER", "GeminiReader", "ask"]
 KEY_HEADER = "x-goog-api-key"
 
 SIGNATURE = "thoughtSignature"
-UNRESERVED = frozenset(
-    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~"
-)  # written unescaped in a path
+UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-~")  # not escaped in a path
 
 
 def ask(request: Request, key: str) -> Outgoing:
-    """The request as it goes out."""
+    """Write the request."""
     body = body_fields(request) | write_history(request.messages)
     if request.tools:
         body["tools"] = tools_of(request)
@@ -38,12 +36,12 @@ def ask(request: Request, key: str) -> Outgoing:
 
 
 def _quoted(name: str) -> str:
-    """A model's name as a segment of a path. Example: "a b/c" -> "a%20b%2Fc" """
+    """Return a model's name as a segment of a path. Example: "a b/c" -> "a%20b%2Fc" """
     return "".join(chr(byte) if byte in UNRESERVED else f"%{byte:02X}" for byte in name.encode())
 
 
 class GeminiReader(ReplyReader):
-    """Candidates whose parts add up."""
+    """Reads chunks with a candidate, whose parts are collected."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,7 +49,7 @@ class GeminiReader(ReplyReader):
         self._calls = 0
 
     def take(self, event: JsonObject) -> list[Reply]:
-        """The pieces of one chunk."""
+        """Return the pieces of one chunk."""
         if "error" in event:
             raise as_error(classify(event))
         self.note_usage(event, NAME)
@@ -62,7 +60,7 @@ class GeminiReader(ReplyReader):
             return []
         if isinstance(candidate.get("finishReason"), str):
             self.complete = True
-            self.stop = self.stop or cast(str, candidate["finishReason"])  # an answer with calls ends with STOP too
+            self.stop = self.stop or cast(str, candidate["finishReason"])  # STOP also ends an answer with calls
         content = candidate.get("content")
         parts = content.get("parts") if isinstance(content, dict) else None
         pieces: list[Reply] = []
@@ -72,7 +70,7 @@ class GeminiReader(ReplyReader):
         return pieces
 
     def _blocked(self, feedback: Json) -> None:
-        """A prompt that is not answered at all."""
+        """Record that the prompt was blocked and gets no answer."""
         if isinstance(feedback, dict) and feedback.get("blockReason"):
             self.stop, self.complete = "SAFETY", True
 
@@ -92,7 +90,7 @@ class GeminiReader(ReplyReader):
         ]
 
     def _add_text(self, part: JsonObject, text: str) -> None:
-        """Text of the same kind as before goes on there; what is signed stays by itself, as Google asks."""
+        """Add a text to the last one of the same kind. Signed text stays separate, as Google requires."""
         last = self._parts[-1] if self._parts else None
         same = last is not None and isinstance(last.get("text"), str) and last.get("thought") == part.get("thought")
         if last is not None and same and SIGNATURE not in last and SIGNATURE not in part:
@@ -101,6 +99,6 @@ class GeminiReader(ReplyReader):
             self._parts.append(dict(part))
 
     def message(self) -> Message:
-        """Everything said so far."""
+        """Return the answer so far."""
         parts: list[Json] = [part for part in self._parts if part.get("text") != "" or SIGNATURE in part]
         return read_message({"role": "model", "parts": parts})

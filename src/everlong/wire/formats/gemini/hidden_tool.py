@@ -1,4 +1,4 @@
-"""A tool that clients never see, in Gemini: parts hidden, two answers as one."""
+"""The hidden tool in Gemini: hide its parts and join two answers."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -10,7 +10,7 @@ from everlong.wire.formats.hidden_tool import Event, HiddenTool, Shown, StreamEd
 __all__ = ["TOOL", "GeminiEditor"]
 
 USAGE = "usageMetadata"
-#: What all chunks of an answer share.
+#: The fields that all chunks of an answer share.
 FRAME = ("responseId", "modelVersion", "createTime")
 DECLARATIONS = ("functionDeclarations", "function_declarations")
 CALL = ("functionCall", "function_call")
@@ -19,7 +19,7 @@ USUAL_FINISH = "STOP"
 
 
 class GeminiEditor(StreamEditor):
-    """Chunks with a candidate, whose parts are whole. Usage stands in most of them and only grows."""
+    """Edits chunks with a candidate, whose parts are complete. Most chunks have usage, which only grows."""
 
     SIGNS = (b'"functionCall"',)
 
@@ -29,7 +29,7 @@ class GeminiEditor(StreamEditor):
         self._finish = ""
 
     def edited(self, event: JsonObject) -> JsonObject | None:
-        """Return one chunk for the client. What comes after a held end is held too."""
+        """Return one chunk for the client. What follows a held end is held too."""
         self._note(event)
         out = self._framed(event)
         candidates = event.get("candidates")
@@ -56,7 +56,7 @@ class GeminiEditor(StreamEditor):
         self._frame = self._frame or {name: event[name] for name in FRAME if name in event}
 
     def _framed(self, event: JsonObject) -> JsonObject:
-        """The chunk as one of the first stream, with the usage of all."""
+        """Return the chunk with the frame of the first stream and the usage of all streams."""
         if self.earlier is None:
             return event
         usage = {USAGE: added_usage(dict(self.earlier.usage), self.usage)} if USAGE in event else {}
@@ -75,7 +75,7 @@ class GeminiEditor(StreamEditor):
         return Shown(frame=self._frame, usage=usage)
 
     def ending(self) -> list[Event]:
-        """Return the last chunk, with the reason to stop and the usage."""
+        """Return the last chunk, with the stop reason and the usage."""
         shown = self.shown()
         content: JsonObject = {"role": "model", "parts": [{"text": ""}]}
         last: JsonObject = {"content": content, "finishReason": self._finish or USUAL_FINISH, "index": 0}
@@ -84,7 +84,7 @@ class GeminiEditor(StreamEditor):
 
 
 def _called(part: Json) -> Json:
-    """The name of the function that a part calls; None if it calls none."""
+    """Return the name of the function that a part calls; None if it calls none."""
     fields = object_in(part)
     call = next((object_in(fields[key]) for key in CALL if key in fields), None)
     return None if call is None else call.get("name", "")
@@ -108,7 +108,7 @@ def declare(name: str, description: str, parameters: Json) -> JsonObject:
 
 
 def _offer(tools: list[Json], tool: JsonObject) -> list[Json]:
-    """All functions stand in one declaration: some of Google's servers take no second one."""
+    """Add a function to the existing declaration: some of Google's servers accept only one."""
     for at, each in enumerate(tools):
         fields = object_in(each)
         key = next((key for key in DECLARATIONS if isinstance(fields.get(key), list)), "")
@@ -124,10 +124,10 @@ def _declared(tool: Json) -> list[Json]:
 
 
 def _may_offer(fields: Mapping[str, Json]) -> bool:
-    """Whether the model may call a function of ours in a request with these fields.
+    """Whether a request with these fields may get a function of ours.
 
-    Not if calling is forbidden, if several answers or JSON of a given form are wanted, or beside tools of Google's
-    own, which most models do not take together with functions.
+    Not if calls are forbidden, if several answers or structured output are requested, or with Google's own tools, which
+    most models do not accept together with functions.
     """
     config, settings = object_in(fields.get("toolConfig")), object_in(fields.get("generationConfig"))
     calling = object_in(config.get("functionCallingConfig") or config.get("function_calling_config"))
@@ -166,12 +166,12 @@ def _blocks(messages: Sequence[Json]) -> list[Json]:
 
 
 def _answers(message: Message, results: Message) -> list[JsonObject]:
-    """The results alone; each repeats the name of its call."""
+    """Return only the results; each repeats the name of its call."""
     return cast("list[JsonObject]", list_in(write_history((message, results))["contents"])[1:])
 
 
 def _with_results(message: Json, results: list[Json]) -> list[Json]:
-    """All responses to an answer are in the content after it, before any text."""
+    """Put the results of an answer into the content after it, before any text."""
     fields = object_in(message)
     if fields.get("role") not in ("user", "function", None):
         return [*results, message]
@@ -179,7 +179,7 @@ def _with_results(message: Json, results: list[Json]) -> list[Json]:
 
 
 def words_of(content: JsonObject) -> str:
-    """Return what a content says, without its thoughts."""
+    """Return the text of a content, without its thoughts."""
     parts = [object_in(part) for part in list_in(content.get("parts"))]
     texts = [part.get("text") for part in parts if part.get("thought") is not True]
     return "".join(text for text in texts if isinstance(text, str))

@@ -2,11 +2,10 @@
 
     {"systemInstruction": {…}, "contents": [{"role": "model", "parts": [{"functionCall": {…}}]}], "tools": […]}
 
-System text has a field of its own; it is the leading system message here, and one that comes
-later is sent in its place as text of the user. Calls often have no id: `pairs` gives them one
-of ours, which is never sent. The provider wants all results of parallel calls in one content,
-right after the calls and in their order, and turns that alternate: neighbours of one side that did
-not both come in this format are put together, results first.
+System text has its own field; here it is the leading system message, and a later one is sent at its place as user text.
+Calls often have no id: `pairs` gives them ids of ours, which are never sent. The provider wants all results of parallel
+calls in one content, right after the calls and in their order, and turns that alternate. So neighbours of one side are
+joined, results first, unless both came in this format.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,44 +46,44 @@ __all__ = [
 
 
 ROLES = {"user": Role.USER, "model": Role.ASSISTANT, "function": Role.TOOL}
-#: Who is joined with a neighbour: turns alternate between these two.
+#: The roles by side: neighbours of one side are joined, because turns must alternate.
 VOICES = RULES.voices
 SYSTEM = ("systemInstruction", "system_instruction")
 
-#: What Gemini 3 takes in place of a signature on a call that another model made.
+#: What Gemini 3 accepts instead of a signature on a call by another model.
 UNSIGNED_CALL = "skip_thought_signature_validator"
 
-#: A part as it is sent, behind its place: results in the order of their calls, then the rest.
+#: A rank and a part to send: results in the order of their calls, then the rest.
 Ranked: TypeAlias = tuple[int, JsonObject]
 NO_CALL, NO_RESULT = maxsize - 1, maxsize
 
 
 def read_message(raw: Json, where: str = "") -> Message:
-    """One of the contents; calls and results without an id are numbered within it."""
+    """Read one content. Calls and results without an id are numbered within it."""
     return paired((_content_in(raw, where),))[0]
 
 
 def read_messages(items: Sequence[Json]) -> History:
-    """The contents in a list; calls and results without an id are paired by name and order."""
+    """Read the contents in a list. Calls and results without an id are paired by name and order."""
     return paired(_content_in(item, "") for item in items)
 
 
 def write_message(message: Message) -> list[JsonObject]:
-    """The message as it is sent; nothing if all of it belongs to another provider."""
+    """Write a message; nothing if all of it belongs to another provider."""
     return _contents((message,), apart="", unsigned_call="")
 
 
 def read_body(raw: Json) -> Document:
-    """The body of a request; calls and results without an id are paired by name and order."""
+    """Read the body of a request. Calls and results without an id are paired by name and order."""
     if not isinstance(raw, dict):
-        raise WireError(f"a request is an object, not {type(raw).__name__}", fmt=NAME)
+        raise WireError(f"a request must be an object, not {type(raw).__name__}", fmt=NAME)
     fields = dict(raw)
     contents = fields.pop("contents", None)
     if not isinstance(contents, list | dict):
-        raise WireError("contents is a list", fmt=NAME, where="contents")
+        raise WireError("contents must be a list", fmt=NAME, where="contents")
     tools = fields.get("tools") or []
     if not isinstance(tools, list | dict):
-        raise WireError("tools is a list", fmt=NAME, where="tools")
+        raise WireError("tools must be a list", fmt=NAME, where="tools")
     if tools:
         del fields["tools"]
     system = _system_in(fields)
@@ -106,7 +105,7 @@ def read_body(raw: Json) -> Document:
 
 
 def write_body(document: Document) -> JsonObject:
-    """The body again; of a document of another format only what is said in it."""
+    """Write the body of a request; for a document of another format, only its messages."""
     if document.fmt != NAME:
         return write_history(document.messages)
     fields, shape = unpack(document.extra)
@@ -122,7 +121,7 @@ def write_body(document: Document) -> JsonObject:
 
 
 def sent_body(document: Document) -> JsonObject:
-    """The body with neighbours of one side joined."""
+    """Write the body with neighbours of one side joined."""
     fields, _ = unpack(document.extra)
     body: JsonObject = {"model": document.model} if document.model else {}
     body |= fields | write_history(document.messages)
@@ -132,10 +131,10 @@ def sent_body(document: Document) -> JsonObject:
 
 
 def write_history(messages: Sequence[Message], *, unsigned_call: str = "") -> JsonObject:
-    """What is sent for any history, from any provider.
+    """Write a history from any provider.
 
-    Gemini 3 refuses calls without a signature in the running turn. If another model made them,
-    `unsigned_call=UNSIGNED_CALL` says so in the way that it documents; older models need nothing.
+    Gemini 3 refuses calls without a signature in the current turn. If another model made them,
+    `unsigned_call=UNSIGNED_CALL` marks them as documented; older models need nothing.
     """
     return _conversation(messages, apart="", unsigned_call=unsigned_call)
 
@@ -145,10 +144,10 @@ def write_history(messages: Sequence[Message], *, unsigned_call: str = "") -> Js
 
 def _content_in(raw: Json, where: str) -> Message:
     if not isinstance(raw, dict):
-        raise WireError(f"a content is an object, not {type(raw).__name__}", fmt=NAME, where=where)
+        raise WireError(f"a content must be an object, not {type(raw).__name__}", fmt=NAME, where=where)
     fields = dict(raw)
     written_role = fields.get("role")
-    if written_role is None:  # a single question needs no role
+    if written_role is None:  # the role is optional for a single question
         written_role = ""
     elif not isinstance(written_role, str) or written_role not in ROLES:
         raise WireError(f"unknown role {shown(written_role)}", fmt=NAME, where=where)
@@ -163,7 +162,7 @@ def _content_in(raw: Json, where: str) -> Message:
 
 
 def _parts_in(fields: JsonObject, where: str) -> tuple[tuple[Part, ...], str | None]:
-    """The parts, taken out of a content, and their form if it is not the usual one."""
+    """Remove the parts from a content, and return them with their form if that is unusual."""
     at = f"{where}.parts" if where else "parts"
     match fields.get("parts"):
         case None:
@@ -176,17 +175,17 @@ def _parts_in(fields: JsonObject, where: str) -> tuple[tuple[Part, ...], str | N
             parts = tuple(part_in(item, f"{at}[{index}]") for index, item in enumerate(items))
             return parts, None if items else "empty"
         case other:
-            raise WireError(f"parts is a list, not {type(other).__name__}", fmt=NAME, where=at)
+            raise WireError(f"parts must be a list, not {type(other).__name__}", fmt=NAME, where=at)
 
 
 def _system_in(fields: JsonObject) -> tuple[Message, ...]:
-    """The system text, taken out of a body; an empty one stays there."""
+    """Remove and return the system text of a body; an empty one stays."""
     for key in SYSTEM:
         value = fields.get(key)
         if value is None or value == "":
             continue
         if not isinstance(value, str | dict):
-            raise WireError(f"{key} is a content, not {type(value).__name__}", fmt=NAME, where=key)
+            raise WireError(f"{key} must be a content, not {type(value).__name__}", fmt=NAME, where=key)
         inner = dict(value) if isinstance(value, dict) else {}
         parts, form = ((Text(value),), "string") if isinstance(value, str) else _parts_in(inner, key)
         if parts:
@@ -221,7 +220,7 @@ def _contents(messages: Sequence[Message], *, apart: str, unsigned_call: str) ->
 
 
 def _rendered(messages: Sequence[Message], unsigned_call: str) -> Iterator[tuple[Message, list[Ranked]]]:
-    """Each message that says something, with its parts; results know the calls before them."""
+    """Yield each message that is sent, with its parts. Results get the name and id of the calls before them."""
     calls: dict[CallId, Callee] = {}
     rank = 0
     for message in messages:
@@ -252,7 +251,7 @@ def _ranked(message: Message, calls: Mapping[CallId, Callee]) -> list[Ranked]:
 
 
 def _mark_unsigned(ranked: list[Ranked], unsigned_call: str) -> None:
-    """The first call of a step carries the signature, also of those made at the same time."""
+    """Mark the first call of a step, whose signature also covers parallel calls."""
     first = next(part for _, part in ranked if "functionCall" in part)
     first["thoughtSignature"] = unsigned_call
 

@@ -1,9 +1,9 @@
 """The parts of Gemini contents.
 
-    text, thought, functionCall, functionResponse, inlineData, fileData; every other part is carried along
+    text, thought, functionCall, functionResponse, inlineData, fileData; every other part is passed through
 
-Read and given back in camelCase or snake_case, as they came. A part of another origin is translated;
-reasoning and opaque parts of another origin, and blank text, which the provider rejects, are left out.
+Parts are written back in camelCase or snake_case, as they came. A part of another origin is translated; its reasoning,
+opaque parts and blank text, which the provider rejects, are left out.
 """
 
 import re
@@ -34,7 +34,7 @@ __all__ = ["NAME", "Callee", "callee_of", "part_in", "part_out", "result_out"]
 
 NAME = "gemini"
 
-#: Keys that say something about a part, beside the one that says what it is.
+#: Keys that describe a part, besides the one with its data.
 ABOUT = ("thought", "thoughtSignature", "thought_signature", "videoMetadata", "video_metadata")
 SIGNATURE = ("thoughtSignature", "thought_signature")
 MEDIA_TYPE = ("mimeType", "mime_type")
@@ -42,13 +42,13 @@ FILE = ("fileUri", "file_uri")
 IMAGE_TYPES = frozenset({"image/heic", "image/heif", "image/jpeg", "image/png", "image/webp"})
 NOT_IN_A_NAME = re.compile(r"[^a-zA-Z0-9_.:-]")
 NAME_START = re.compile(r"[a-zA-Z_]")
-LONGEST_NAME = 128
+LONGEST_NAME = 64
 TYPE_BY_ENDING = {"heic": "image/heic", "heif": "image/heif", "png": "image/png", "webp": "image/webp"}
 
 
 @dataclass(frozen=True, slots=True)
 class Callee:
-    """What a result has to say about its call: the function's name, and the id it was sent with, if any."""
+    """What a result needs from its call: the function's name, the id it was sent with, if any, and its rank."""
 
     name: str
     id: str | None
@@ -56,17 +56,17 @@ class Callee:
 
 
 def part_in(raw: Json, where: str) -> Part:
-    """One part; an id that is absent is "" until the calls and results of a conversation are paired."""
+    """Read one part. A missing id is "" until the calls and results of a conversation are paired."""
     if not isinstance(raw, dict):
-        raise WireError(f"a part is an object, not {type(raw).__name__}", fmt=NAME, where=where)
+        raise WireError(f"a part must be an object, not {type(raw).__name__}", fmt=NAME, where=where)
     for key, reader in READERS.items():
-        if raw.get(key) is not None:  # typed clients write every key, most of them null
+        if raw.get(key) is not None:  # typed clients send every key, most of them null
             return reader(raw, key, where)
     return _carried_whole(raw)
 
 
 def part_out(part: Part, *, own: bool) -> JsonObject | None:
-    """A part that needs nothing from elsewhere; None if it is left out."""
+    """Write a part that needs no other message; None if it is left out."""
     match part:
         case Text(text, extra):
             return {"text": text, **unpack(extra if own else "")[0]} if own or text.strip() else None
@@ -85,7 +85,7 @@ def part_out(part: Part, *, own: bool) -> JsonObject | None:
 
 
 def callee_of(call: ToolCall, rank: int, *, own: bool) -> Callee:
-    """What the result of a call will need to know."""
+    """Return what the result of a call needs."""
     return Callee(call.name, written_id(call), rank) if own else Callee(_valid_name(call.name), None, rank)
 
 
@@ -102,12 +102,12 @@ def _carried_whole(raw: JsonObject) -> Opaque:
 def _inner(fields: JsonObject, key: str, where: str) -> JsonObject:
     value = fields.pop(key)
     if not isinstance(value, dict):
-        raise WireError(f"{key} is an object, not {type(value).__name__}", fmt=NAME, where=where)
+        raise WireError(f"{key} must be an object, not {type(value).__name__}", fmt=NAME, where=where)
     return dict(value)
 
 
 def _taken(fields: JsonObject, spellings: tuple[str, ...]) -> tuple[str, str] | None:
-    """The spelling that is there and its non-empty text, taken out."""
+    """Remove the first spelling that has non-empty text, and return both; None if there is none."""
     for key in spellings:
         value = fields.get(key)
         if isinstance(value, str) and value:
@@ -127,7 +127,7 @@ def _text_in(raw: JsonObject, key: str, where: str) -> Part:
     fields = dict(raw)
     text = fields.pop(key)
     if not isinstance(text, str):
-        raise WireError(f"text is a string, not {type(text).__name__}", fmt=NAME, where=where)
+        raise WireError(f"text must be a string, not {type(text).__name__}", fmt=NAME, where=where)
     if fields.get("thought") is not True:
         return Text(text, pack(fields))
     del fields["thought"]
@@ -147,7 +147,7 @@ def _thought_out(part: Reasoning) -> JsonObject:
 
 
 def _blob_in(raw: JsonObject, key: str, where: str) -> ResultPart:
-    """`inlineData`: base64. Sound, film and documents are carried along whole."""
+    """Read `inlineData`: base64. Audio, video and documents are passed through."""
     fields = dict(raw)
     blob = _inner(fields, key, where)
     media, data = _taken(blob, MEDIA_TYPE), blob.pop("data", None)
@@ -158,7 +158,7 @@ def _blob_in(raw: JsonObject, key: str, where: str) -> ResultPart:
 
 
 def _file_in(raw: JsonObject, key: str, where: str) -> ResultPart:
-    """`fileData`: the address of a file."""
+    """Read `fileData`: the address of a file."""
     fields = dict(raw)
     file = _inner(fields, key, where)
     media, uri = _taken(file, MEDIA_TYPE), _taken(file, FILE)
@@ -185,7 +185,7 @@ def _image_out(image: Image, *, own: bool) -> JsonObject:
 
 
 def _type_of(url: str) -> str:
-    """The provider asks for a type; the ending of the address is all there is to go by."""
+    """Return the media type of a URL by its extension: the provider requires a type, and nothing else tells it."""
     ending = url.split("?")[0].rpartition(".")[2].lower()
     return TYPE_BY_ENDING.get(ending, "image/jpeg")
 
@@ -194,7 +194,7 @@ def _type_of(url: str) -> str:
 
 
 def _name_and_id(inner: JsonObject, key: str, where: str) -> tuple[str, str, JsonObject]:
-    """Taken out of a call or a response, with the hint of how the id was written."""
+    """Remove and return the name and id of a call or a response, with the hint of how the id was written."""
     name = inner.pop("name", None)
     if not isinstance(name, str) or not name:
         raise WireError(f"{key} needs a name", fmt=NAME, where=where)
@@ -220,7 +220,7 @@ def _call_in(raw: JsonObject, key: str, where: str) -> ToolCall:
 
 
 def _call_out(call: ToolCall, *, own: bool) -> JsonObject:
-    # The id of another provider's call is not sent: not every endpoint knows the field.
+    # The id of another provider's call is not sent, because not every endpoint knows the field.
     fields, shape = unpack(call.extra if own else "")
     inner: JsonObject = {"name": call.name if own else _valid_name(call.name)}
     written = written_id(call) if own else None
@@ -251,7 +251,7 @@ def _result_in(raw: JsonObject, key: str, where: str) -> ToolResult:
 
 
 def _response_in(inner: JsonObject, shape: JsonObject) -> tuple[tuple[ResultPart, ...], bool]:
-    """The words of a response: its only string, or its JSON.
+    """Return the text of a response (its only string, or its JSON), and whether it failed.
 
     Example: {"output": "ok"} -> "ok";  {"error": "no"} -> "no", failed;  {"a": 1} -> '{"a":1}'
     """
@@ -276,7 +276,7 @@ def _nested_in(raw: Json, where: str) -> ResultPart:
 
 
 def result_out(result: ToolResult, callee: Callee | None, *, own: bool) -> list[JsonObject]:
-    """A response, and after it the pictures of a result that came from elsewhere."""
+    """Write a response, followed by the images of a result from another format."""
     fields, shape = unpack(result.extra if own else "")
     inner: JsonObject = {"name": _answered_name(result, callee, own=own)}
     written = _answered_id(result, shape, callee, own=own)
@@ -300,7 +300,7 @@ def _answered_name(result: ToolResult, callee: Callee | None, *, own: bool) -> s
 
 
 def _answered_id(result: ToolResult, shape: JsonObject, callee: Callee | None, *, own: bool) -> str | None:
-    """The id as it was written; for a result that is new, the one its call was sent with."""
+    """Return the id as it was written; for a new result, the id its call was sent with."""
     if "id" in shape or "written" in shape:
         return written_id(result)
     if callee is not None:
@@ -323,7 +323,7 @@ def _response_out(result: ToolResult, shape: JsonObject) -> Json:
 def _value(text: JsonText) -> Json:
     try:
         return load(text)
-    except (ValueError, RecursionError):  # shortened since it came
+    except (ValueError, RecursionError):  # shortened since it was read
         return None
 
 

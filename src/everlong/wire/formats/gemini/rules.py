@@ -1,7 +1,7 @@
 """What Gemini's generateContent rejects in `contents`.
 
-Turns alternate between user and model; a turn of function calls is answered by the very next turn
-with as many responses. Keys may be written in camelCase or snake_case; null is the same as absent.
+Turns alternate between user and model, and the turn after function calls must have as many responses. Keys may be in
+camelCase or snake_case; null is the same as absent.
 """
 
 import re
@@ -41,7 +41,7 @@ def _usual_shape(message: Message) -> Message:
 
 
 def _usual_part(part: Part) -> Part | None:
-    """One thing a part: ids are text, responses are objects, and a part that holds nothing is left out."""
+    """Return a part with one kind of data, ids that are text and responses that are objects; None for an empty part."""
     match part:
         case Opaque(body=body):
             return part if not any(_data_problems("", _camel(load(body)))) else None
@@ -61,7 +61,7 @@ def _usual_part(part: Part) -> Part | None:
 
 
 def _alone(fields: JsonObject) -> JsonObject:
-    """What is carried beside the data of a part, without other data."""
+    """Return the fields around the data of a part, without other data."""
     return {key: value for key, value in fields.items() if not DATA.intersection(_camel({key: value}))}
 
 
@@ -80,8 +80,8 @@ RULES = Rules(
 )
 
 FUNCTION_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
-NO_DATA = frozenset({"", "thought", "thoughtSignature"})  # keys that say nothing by themselves
-#: What a part may hold, and only one of them.
+NO_DATA = frozenset({"", "thought", "thoughtSignature"})  # keys that are not data
+#: The kinds of data; a part may have only one.
 DATA = frozenset(
     {"text", "inlineData", "functionCall", "functionResponse", "fileData", "executableCode", "codeExecutionResult"}
 )
@@ -91,7 +91,7 @@ WORD_BREAK = re.compile(r"_([a-z])")
 
 
 def gemini_problems(payload: JsonObject) -> Iterator[Problem]:
-    """Everything that is wrong with the contents of a request."""
+    """Yield everything that is wrong with the contents of a request."""
     contents = payload.get("contents")
     if not isinstance(contents, list) or not contents:
         yield Problem("contents", "there are no contents")
@@ -119,13 +119,13 @@ class _Turn:
     parts: list[JsonObject]
 
     def names(self, field: str) -> list[str]:
-        """The functions that are called, or that respond, in alphabetical order."""
+        """Return the functions that are called, or that respond, in alphabetical order."""
         found = [part[field] for part in self.parts if isinstance(part.get(field), dict)]
         return sorted(str(cast(JsonObject, function).get("name")) for function in found)
 
 
 def problems_beside(payload: JsonObject) -> Iterator[Problem]:
-    """Everything that is wrong beside the contents."""
+    """Yield everything that is wrong outside the contents."""
     for key in SYSTEM:
         if payload.get(key) is not None:
             yield from _system_problems(key, payload[key])
@@ -134,9 +134,9 @@ def problems_beside(payload: JsonObject) -> Iterator[Problem]:
 
 
 def _tool_fault(tool: Json) -> str:
-    """Why the provider would refuse a declaration; "" if it would not."""
+    """Return why the provider would refuse a declaration; "" if it would accept it."""
     if not isinstance(tool, dict):
-        return f"is an object, not {shown(tool)}"
+        return f"must be an object, not {shown(tool)}"
     declared = _camel(tool).get("functionDeclarations", [])
     if not isinstance(declared, list):
         return f"has functionDeclarations that are {shown(declared)}, not a list"
@@ -155,11 +155,11 @@ def _system_problems(where: str, system: Json) -> Iterator[Problem]:
         if not _filled(fields.get("text")):
             yield Problem(f"{where}.parts[{index}]", "text part is empty")
         elif len(DATA.intersection(fields)) > 1:
-            yield Problem(f"{where}.parts[{index}]", "part holds more than its text")
+            yield Problem(f"{where}.parts[{index}]", "part contains more than its text")
 
 
 def _camel(part: Json) -> JsonObject:
-    """The keys that are filled, as camelCase. Example: {"function_call": {}, "text": None} -> {"functionCall": {}}"""
+    """Return the filled keys in camelCase. Example: {"function_call": {}, "text": None} -> {"functionCall": {}}"""
     if not isinstance(part, dict):
         return {}
     return {
@@ -171,7 +171,7 @@ def _camel(part: Json) -> JsonObject:
 
 def _part_problems(turn: _Turn) -> Iterator[Problem]:
     if not turn.parts:
-        yield Problem(turn.where, f"{turn.role} turn says nothing")
+        yield Problem(turn.where, f"{turn.role} turn is empty")
     for index, part in enumerate(turn.parts):
         where = f"{turn.where}.parts[{index}]"
         yield from _data_problems(where, part)
@@ -187,10 +187,10 @@ def _data_problems(where: str, part: JsonObject) -> Iterator[Problem]:
     elif "text" in part and not _filled(part["text"]) and not (part["text"] == "" and part.get("thoughtSignature")):
         yield Problem(where, "text part is empty")
     elif len(DATA.intersection(part)) > 1:
-        yield Problem(where, "part holds more than one thing")
+        yield Problem(where, "part contains more than one item")
     for holder, field in (("inlineData", "data"), ("fileData", "fileUri")):
         if holder in part and not _filled(_camel(part[holder]).get(field)):
-            yield Problem(where, "picture is empty")
+            yield Problem(where, "image is empty")
 
 
 def _filled(text: Json) -> bool:
@@ -199,15 +199,15 @@ def _filled(text: Json) -> bool:
 
 def _function_problems(where: str, function: Json, role: str, wanted: str, field: str) -> Iterator[Problem]:
     if role != wanted:
-        yield Problem(where, f"{role} turn holds what belongs to {wanted}")
+        yield Problem(where, f"{role} turn contains a part that belongs to {wanted}")
     fields = _camel(function)
     name = fields.get("name")
     if not isinstance(name, str) or not FUNCTION_NAME.fullmatch(name):
         yield Problem(where, f"function name {shown(name)} is not accepted")
     if not isinstance(fields.get(field, {}), dict):
-        yield Problem(where, f"{field} is no object")
+        yield Problem(where, f"{field} is not an object")
     if not isinstance(fields.get("id", ""), str):
-        yield Problem(where, "id is no text")
+        yield Problem(where, "id is not text")
 
 
 def _order_problems(turns: Sequence[_Turn]) -> Iterator[Problem]:

@@ -1,4 +1,4 @@
-"""Gemini as clients speak it to a server of ours: errors, one form of a content, usage, thought signatures."""
+"""Gemini for a server: errors, the canonical form of a content, usage, thought signatures."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ __all__ = ["DELTAS", "SERVER", "SignatureParts"]
 
 # --- errors ----------------------------------------------------------------------------------------
 
-#: What a status is called.
+#: The names of statuses.
 ERROR_TYPES: Mapping[int, str] = {
     400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
@@ -53,33 +53,33 @@ def _overflow(limit: int | None, needed: int | None) -> str:
     return f"The input token count{count} exceeds the maximum number of tokens allowed{allowed}."
 
 
-# --- one form of a content -------------------------------------------------------------------------
+# --- the canonical form of a content ---------------------------------------------------------------
 
 SIGNATURE = "thoughtSignature"
 WORD_BREAK = re.compile(r"_([a-z])")
-#: Fields whose contents belong to a tool: their names are not ours to spell.
+#: Fields with a tool's own data, in which names must stay as they are.
 CONTENTS = frozenset({"args", "response"})
-#: Parts of a part that have fields of their own.
+#: Fields of a part that are objects with fields of their own.
 HOLDERS = frozenset({"functionCall", "functionResponse", "inlineData", "fileData", "videoMetadata"})
 
 
 def _listed(content: JsonObject) -> JsonObject:
-    """The content with its parts in a list, as a lone one may be written without."""
+    """Return the content with its parts in a list; a single part may come without one."""
     parts = content.get("parts")
     return content | {"parts": [parts]} if isinstance(parts, dict) else content
 
 
 def _compared(content: JsonObject) -> JsonObject:
-    """The content in camelCase, from the user if it does not say from whom, without signatures that a client made up.
+    """Return the content in camelCase, with the role "user" if it has none, without signatures made up by a client.
 
-    Some clients put one on the calls of the running turn and take it away again when the turn is over.
+    Some clients put one on the calls of the current turn and remove it when the turn is over.
     """
     parts: list[Json] = [_without_made_up(_camel(part)) for part in list_in(content.get("parts"))]
     return {"role": "user"} | content | {"parts": parts}
 
 
 def _camel(value: Json) -> Json:
-    """Fields of a part in camelCase, those that are null left out."""
+    """Return the fields of a part in camelCase, without those that are null."""
     if not isinstance(value, dict):
         return value
     spelled = {WORD_BREAK.sub(lambda found: found[1].upper(), name): field for name, field in value.items()}
@@ -96,7 +96,7 @@ def _without_made_up(part: Json) -> Json:
 
 
 def _system(instruction: Json) -> Json:
-    """System text as it is compared: a text, or the parts of a content, whoever it says it is from."""
+    """Return system text for comparison: the parts of a text or content, without its role."""
     if isinstance(instruction, str):
         return [{"text": instruction}]
     parts = object_in(instruction).get("parts")
@@ -107,10 +107,10 @@ def _system(instruction: Json) -> Json:
 
 
 class SignatureParts(OpaqueParts):
-    """Signatures of calls: a provider refuses a call of the running turn without its own."""
+    """Restores the signatures of calls: the provider refuses a call of the current turn without its signature."""
 
     def call_id(self, call: Json) -> str | None:
-        """Return the id of a part with a call; a call without one is known by what it calls."""
+        """Return the id of a call; one without an id is identified by its function."""
         inner = self._call(call)
         if inner is None:
             return None
@@ -123,12 +123,12 @@ class SignatureParts(OpaqueParts):
         return inner.get("name"), inner.get("args") or {}
 
     def seal(self, block: Json) -> str:
-        """Return the signature of a part that is no call."""
+        """Return the signature of a part that is not a call."""
         seal = _signature(object_in(block)) if self._call(block) is None else ""
         return "" if seal == UNSIGNED_CALL else seal
 
-    def parts(self, members: Sequence[Json], model: str = "") -> dict[str, JsonText]:  # noqa: ARG002 - all want it back
-        """Return the signatures to remember of a content, each under its call."""
+    def parts(self, members: Sequence[Json], model: str = "") -> dict[str, JsonText]:  # noqa: ARG002 - all models alike
+        """Return the signatures of a content that must be remembered, each under its call."""
         parts: dict[str, JsonText] = {}
         for part in list_in(object_in(members[0]).get("parts")) if members else ():
             signature = _signature(object_in(part))
@@ -162,14 +162,14 @@ def _signature(part: JsonObject) -> str:
     return signature if isinstance(signature, str) else ""
 
 
-# --- events that hold nothing but more of one text -------------------------------------------------
+# --- events that only add to one text --------------------------------------------------------------
 
 TEXT: Place = ("text", 0)
 THOUGHT: Place = ("thought", 0)
 
 
 def _split(event: JsonObject) -> tuple[Place, str] | None:
-    """More words of the only candidate. Its usage is repeated, with more in it, by the chunk that ends the answer."""
+    """Return place and text of a chunk that only adds text. Its usage may be dropped: the last chunk has it all."""
     candidates = event.get("candidates")
     if not isinstance(candidates, list) or len(candidates) != 1:
         return None

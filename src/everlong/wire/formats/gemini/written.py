@@ -1,4 +1,4 @@
-"""Gemini: a reply as the provider writes it."""
+"""Gemini: write a reply as the provider does."""
 
 from base64 import b64encode
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def _parts(reply: WrittenReply) -> list[Json]:
 
 
 def _signature(number: int) -> str:
-    """A signature is bytes, and so in base64."""
+    """Return a signature, which is bytes in base64."""
     return b64encode(f"signed {number}".encode()).decode()
 
 
@@ -49,7 +49,7 @@ def _finish(reply: WrittenReply) -> str:
 
 
 def _events(reply: WrittenReply) -> Iterator[NamedEvent]:
-    *parts, last = _parts(reply) or [{"text": ""}]  # Google's own client takes no chunk without parts
+    *parts, last = _parts(reply) or [{"text": ""}]  # Google's own client does not accept a chunk without parts
     for part in parts:
         yield "", _chunk([part])
     yield "", _chunk([last], _finish(reply)) | _usage(reply)

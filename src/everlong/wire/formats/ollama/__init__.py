@@ -1,4 +1,4 @@
-"""Ollama's own chat: messages as text, an object a line, and a window that each request may set."""
+"""Ollama's own chat: messages as text, one object per line, and a window that each request may set."""
 
 from everlong.core import JsonObject
 from everlong.wire.formats.format import Api, Format, Signs, Tools
@@ -36,6 +36,7 @@ FORMAT = Format(
         streams_unasked=True,
         framing=NDJSON,
         lengths=(f"options.{exchange.LENGTH}",),
+        top_p="options.top_p",
         window="options.num_ctx",
         uncut={"truncate": False},
         loads=True,

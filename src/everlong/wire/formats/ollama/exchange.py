@@ -1,4 +1,4 @@
-"""Ollama's chat: a request as it goes out, and its reply, an object a line."""
+"""Ollama's chat: write a request and read its reply, one object per line."""
 
 from typing import cast
 
@@ -12,14 +12,14 @@ __all__ = ["LENGTH", "MADE", "PATH", "OllamaReader", "ask"]
 
 PATH = "/chat"
 LENGTH = "num_predict"
-MADE = "made_"  # how ids begin that a reply got here because it had none
+MADE = "made_"  # the beginning of ids that we make for calls without one
 
 
 def ask(request: Request, key: str) -> Outgoing:
-    """The request as it goes out."""
+    """Write the request."""
     body = body_fields(request) | write_history(request.messages)
     body |= {"model": request.model, "stream": True}
-    if request.tools and "tools" not in body:  # nothing but an empty list keeps a model from calling
+    if request.tools and "tools" not in body:  # the caller's empty list must stay: only that forbids calls
         body["tools"] = tools_of(request)
     settings = body.get("options")
     options: JsonObject = dict(settings) if isinstance(settings, dict) else {}
@@ -33,7 +33,7 @@ def ask(request: Request, key: str) -> Outgoing:
 
 
 class OllamaReader(ReplyReader):
-    """`message` after `message`, the last one with `done`. Calls come whole; completions say `response`."""
+    """Reads a `message` per line; the last one has `done`. Calls are complete; completions have `response` instead."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class OllamaReader(ReplyReader):
         self._calls: list[Json] = []
 
     def take(self, event: JsonObject) -> list[Reply]:
-        """The pieces of one line."""
+        """Return the pieces of one line."""
         self.note_usage(event, NAME)
         if event.get("done") is True:
             self.stop, self.complete = text_of(event.get("done_reason")) or "stop", True
@@ -66,14 +66,14 @@ class OllamaReader(ReplyReader):
         said = function if isinstance(function, dict) else {}
         arguments = said.get("arguments")
         text = arguments if isinstance(arguments, str) else dump(arguments or {})
-        # Old servers give no ids. The same call in two replies gets two, by the moment of the reply.
+        # Old servers send no ids. The time of the reply gives the same call in two replies different ids.
         made = MADE + ref_of(dump([moment, len(self._calls), said.get("name"), text]))
         identity = text_of(call.get("id")) or made
         self._calls.append(call | {"id": identity})
         return CallGrew(len(self._calls) - 1, identity, text_of(said.get("name")), text)
 
     def message(self) -> Message:
-        """Everything said so far."""
+        """Return the answer so far."""
         fields: JsonObject = {"role": "assistant", "content": "".join(self._said)}
         if self._thought:
             fields["thinking"] = "".join(self._thought)

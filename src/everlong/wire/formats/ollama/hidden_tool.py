@@ -1,4 +1,4 @@
-"""A tool that clients never see, in Ollama's chat: calls come whole, and the last line has the usage."""
+"""The hidden tool in Ollama's chat: calls are complete, and the last line has the usage."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from everlong.wire.formats.ollama.messages import write_message
 __all__ = ["TOOL", "OllamaEditor", "declare"]
 
 FRAME = ("model", "created_at")
-#: What the last line says about the whole answer; figures of two answers add up.
+#: Figures of the whole answer in the last line; those of two answers are added.
 COUNTS = (
     "total_duration",
     "load_duration",
@@ -22,7 +22,7 @@ TEXTS = ("content", "thinking")
 
 
 class OllamaEditor(StreamEditor):
-    """Takes our calls out of the lines that have calls, and holds the last line back."""
+    """Removes our calls from lines with calls, and holds back the last line."""
 
     SIGNS = (b'"tool_calls"',)
 

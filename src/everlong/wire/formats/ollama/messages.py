@@ -3,9 +3,9 @@
     {"role": "assistant", "content": "…", "thinking": "…", "tool_calls": [{"function": {"name", "arguments": {…}}}]}
     {"role": "tool", "content": "…", "tool_name": "f"}
 
-Content is text alone; pictures stand beside it as base64, and thinking in a field of its own. Calls and results often
-have no ids, results not even names: `pairs` gives calls ids of ours, which are never sent. Calls of other formats are
-written with their ids, which old servers skip.
+Content is only text; images are next to it as base64, and thinking has its own field. Calls and results often have no
+ids, and results sometimes no names: `pairs` gives calls ids of ours, which are never sent. Calls of other formats are
+written with their ids, which old servers ignore.
 """
 
 from collections.abc import Sequence
@@ -46,9 +46,9 @@ __all__ = [
 NAME = "ollama"
 
 ROLES = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.ASSISTANT, "tool": Role.TOOL}
-#: Where a result names its tool; the second is the older one.
+#: The fields in which a result names its tool; the second is older.
 TOOL_NAMES = ("tool_name", "name")
-#: How the base64 of a picture begins, by its type: nothing else says what it is.
+#: The beginnings of base64 images, with their types: nothing else tells the type.
 BEGINNINGS = {"iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 #: Types that the server decodes.
 IMAGE_TYPES = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
@@ -58,7 +58,7 @@ IMAGE_TYPES = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
 
 
 def read_body(raw: Json) -> Document:
-    """A request body, or a bare list of messages."""
+    """Read a request body, or a plain list of messages."""
     fields = body_fields(raw, "messages", NAME)
     listed = take_list(fields, "messages", NAME)
     return Document(
@@ -72,13 +72,13 @@ def read_body(raw: Json) -> Document:
 
 
 def write_body(document: Document) -> JsonObject:
-    """The body again; of a document of another format its model and messages."""
+    """Write the body of a request; for a document of another format, its model and messages."""
     fields, _ = settings_of(document, NAME)
     return fields | write_history(document.messages)
 
 
 def write_history(messages: Sequence[Message]) -> JsonObject:
-    """Any history as it is sent. What the user says beside results waits until all of them are given."""
+    """Write a history of any format. What the user says next to results comes after all of them."""
     names = {call.id: call.name for message in messages for call in message.calls}
     out: list[Json] = []
     waiting: list[JsonObject] = []
@@ -94,17 +94,17 @@ def write_history(messages: Sequence[Message]) -> JsonObject:
 
 
 def read_message(raw: Json, where: str = "") -> Message:
-    """One message of the list; calls and results without an id are numbered within it."""
+    """Read one message of the list. Calls and results without an id are numbered within it."""
     return paired((_message_in(raw, where),))[0]
 
 
 def read_messages(items: Sequence[Json]) -> History:
-    """The messages in a list; results without an id are paired with the calls before them."""
+    """Read the messages in a list. Results without an id are paired with the calls before them."""
     return paired(_message_in(item, "") for item in items)
 
 
 def write_message(message: Message) -> list[JsonObject]:
-    """The message as it is sent: one object, several if results share a message, none if nothing is left."""
+    """Write a message: one object, several if it has several results, none if nothing is left."""
     if message.role is Role.TOOL:
         answers, beside = _answers_out(message, {})
         return answers + beside
@@ -122,7 +122,7 @@ def write_message(message: Message) -> list[JsonObject]:
 
 def _message_in(raw: Json, where: str) -> Message:
     if not isinstance(raw, dict):
-        raise WireError(f"a message is an object, not {type(raw).__name__}", fmt=NAME, where=where)
+        raise WireError(f"a message must be an object, not {type(raw).__name__}", fmt=NAME, where=where)
     fields = dict(raw)
     written_role = fields.pop("role", None)
     role = ROLES.get(written_role.lower()) if isinstance(written_role, str) else None
@@ -149,18 +149,18 @@ def _text_in(fields: JsonObject, where: str) -> tuple[Text, ...]:
     if content is None:
         return ()
     if not isinstance(content, str):
-        raise WireError(f"content is text, not {shown(content)}", fmt=NAME, where=at(where, "content"))
+        raise WireError(f"content must be text, not {shown(content)}", fmt=NAME, where=at(where, "content"))
     return (Text(content),)
 
 
 def _pictures_in(fields: JsonObject, where: str) -> tuple[Image, ...]:
-    """The pictures beside the text, taken out; a field that is no filled list of text stays where it is."""
+    """Remove and return the images next to the text. Anything but a non-empty list stays."""
     listed = fields.get("images")
     if not isinstance(listed, list) or not listed:
         return ()
     for index, picture in enumerate(listed):
         if not isinstance(picture, str):
-            raise WireError("a picture is base64", fmt=NAME, where=at(where, f"images[{index}]"))
+            raise WireError("an image must be base64", fmt=NAME, where=at(where, f"images[{index}]"))
     del fields["images"]
     return tuple(Image(data=data, media_type=_type_of(data)) for data in cast("list[str]", listed))
 
@@ -181,7 +181,7 @@ def _call_in(raw: Json, where: str) -> ToolCall:
     fields = dict(raw) if isinstance(raw, dict) else {}
     function = fields.pop("function", None)
     if not isinstance(function, dict):
-        raise WireError("a call has a function", fmt=NAME, where=where)
+        raise WireError("a call must have a function", fmt=NAME, where=where)
     inner = dict(function)
     name, arguments = take_text(inner, "name"), inner.get("arguments")
     form = "absent" if arguments is None else None
@@ -196,7 +196,7 @@ def _call_in(raw: Json, where: str) -> ToolCall:
 
 
 def _result_in(fields: JsonObject, content: tuple[Text | Image, ...]) -> tuple[ToolResult, JsonObject]:
-    """The result, taken out of a message, and the hint of where it named its tool."""
+    """Remove and return the result of a message, with the hint of where it named its tool."""
     key = next((key for key in TOOL_NAMES if isinstance(fields.get(key), str) and fields[key]), "")
     name = take_text(fields, key) if key else ""
     call = CallId(take_text(fields, "tool_call_id"))
@@ -208,7 +208,7 @@ def _result_in(fields: JsonObject, content: tuple[Text | Image, ...]) -> tuple[T
 
 
 def _is_said(part: Part) -> bool:
-    """Whether a part of another format is written at all."""
+    """Whether a part of another format is written."""
     match part:
         case Text(text):
             return bool(text.strip())
@@ -221,7 +221,7 @@ def _is_said(part: Part) -> bool:
 
 
 def _content_out(parts: Sequence[Part], shape: JsonObject) -> JsonObject:
-    """Words, pictures and thinking. A picture that the server could not decode is told in words."""
+    """Write text, images and thinking. An image that the server could not decode becomes a note."""
     words, pictures, thoughts = [], [], []
     for part in parts:
         match part:
@@ -273,12 +273,12 @@ def _call_out(call: ToolCall, *, own: bool) -> JsonObject:
 def _value(text: str) -> Json:
     try:
         return load(text)
-    except (ValueError, RecursionError):  # shortened since it came
+    except (ValueError, RecursionError):  # shortened since it was read
         return None
 
 
 def _answers_out(message: Message, names: dict[CallId, str]) -> tuple[list[JsonObject], list[JsonObject]]:
-    """The results, and what the user says beside them as a message of its own."""
+    """Write the results, and what the user says next to them as a separate message."""
     own = message.origin == NAME
     fields, shape = unpack(message.extra if own else "")
     answers = []

@@ -1,7 +1,7 @@
-"""What Ollama rejects in `messages`, and what its templates cannot show.
+"""What Ollama rejects in `messages`, and what its templates cannot express.
 
-The server itself takes nearly any order; what is asked here beyond it is what every model's template needs, and what
-all formats ask: words or calls in each message, the user first, results right after their calls.
+The server itself accepts nearly any order. These rules add what every model's template needs and all formats require:
+text or calls in each message, the user first, results right after their calls.
 """
 
 import re
@@ -31,7 +31,7 @@ def _usual_shape(message: Message) -> Message:
 
 
 def _usual_part(part: Part) -> Part:
-    """Calls with arguments that are an object."""
+    """Return the part; a call gets arguments that are an object."""
     if isinstance(part, ToolCall) and "arguments" in unpack(part.extra)[1]:
         return replace(part, extra=without(part.extra, hints=("arguments",)))
     return part
@@ -48,7 +48,7 @@ RULES = Rules(
 
 
 def chat_problems(payload: JsonObject) -> Iterator[Problem]:
-    """Everything that is wrong with the messages of a request."""
+    """Yield everything that is wrong with the messages of a request."""
     messages = payload.get("messages")
     if not isinstance(messages, list) or not messages:
         yield Problem("messages", "there are no messages")
@@ -57,7 +57,7 @@ def chat_problems(payload: JsonObject) -> Iterator[Problem]:
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
         if not isinstance(message, dict):
-            yield Problem(where, "is no object")
+            yield Problem(where, "is not an object")
             continue
         readable.append((where, message))
         if _role(message) not in ROLES:
@@ -70,10 +70,10 @@ def chat_problems(payload: JsonObject) -> Iterator[Problem]:
 
 
 def problems_beside(payload: JsonObject) -> Iterator[Problem]:
-    """Everything that is wrong beside the messages."""
+    """Yield everything that is wrong outside the messages."""
     options = payload.get("options")
     if options is not None and not isinstance(options, dict):
-        yield Problem("options", f"is an object, not {shown(options)}")
+        yield Problem("options", f"must be an object, not {shown(options)}")
     yield from tool_problems(payload.get("tools"), _tool_fault)
 
 
@@ -82,7 +82,7 @@ def _tool_fault(tool: Json) -> str:
     if not isinstance(function, dict) or not _filled(function.get("name")):
         return "needs a function with a name"
     schema = function.get("parameters")
-    return "" if schema is None or isinstance(schema, dict) else "has parameters that are no object"
+    return "" if schema is None or isinstance(schema, dict) else "has parameters that are not an object"
 
 
 def _role(message: JsonObject) -> str:
@@ -93,14 +93,14 @@ def _role(message: JsonObject) -> str:
 def _content_problems(where: str, message: JsonObject) -> Iterator[Problem]:
     content = message.get("content")
     if content is not None and not isinstance(content, str):
-        yield Problem(f"{where}.content", "is no text")
+        yield Problem(f"{where}.content", "is not text")
     elif (not content or blank(content)) and not message.get("images") and not message.get("tool_calls"):
-        yield Problem(where, f"{_role(message)} message says nothing")
+        yield Problem(where, f"{_role(message)} message is empty")
     thinking = message.get("thinking")
     if thinking is not None and not isinstance(thinking, str):
-        yield Problem(f"{where}.thinking", "is no text")
+        yield Problem(f"{where}.thinking", "is not text")
     elif thinking and _role(message) != "assistant":
-        yield Problem(f"{where}.thinking", f"{_role(message)} message thinks")
+        yield Problem(f"{where}.thinking", f"{_role(message)} message contains thinking")
 
 
 def _picture_problems(where: str, message: JsonObject) -> Iterator[Problem]:
@@ -108,13 +108,13 @@ def _picture_problems(where: str, message: JsonObject) -> Iterator[Problem]:
     if pictures is None:
         return
     if not isinstance(pictures, list):
-        yield Problem(f"{where}.images", "is no list")
+        yield Problem(f"{where}.images", "is not a list")
         return
     for index, picture in enumerate(pictures):
         if not isinstance(picture, str) or not picture or not BASE64.fullmatch(picture):
-            yield Problem(f"{where}.images[{index}]", "picture is no base64, or empty")
+            yield Problem(f"{where}.images[{index}]", "image is empty or not base64")
     if pictures and _role(message) not in ("user", "tool"):
-        yield Problem(f"{where}.images", f"{_role(message)} message shows a picture")
+        yield Problem(f"{where}.images", f"{_role(message)} message contains an image")
 
 
 def _call_problems(where: str, message: JsonObject) -> Iterator[Problem]:
@@ -122,7 +122,7 @@ def _call_problems(where: str, message: JsonObject) -> Iterator[Problem]:
     if calls is None:
         return
     if not isinstance(calls, list):
-        yield Problem(f"{where}.tool_calls", "is no list")
+        yield Problem(f"{where}.tool_calls", "is not a list")
         return
     if calls and _role(message) != "assistant":
         yield Problem(f"{where}.tool_calls", f"{_role(message)} message makes calls")
@@ -130,23 +130,23 @@ def _call_problems(where: str, message: JsonObject) -> Iterator[Problem]:
         inner = f"{where}.tool_calls[{index}]"
         function = call.get("function") if isinstance(call, dict) else None
         if not isinstance(function, dict) or not _filled(function.get("name")):
-            yield Problem(inner, "call names no function")
+            yield Problem(inner, "call has no function name")
         elif not isinstance(function.get("arguments", {}), dict):
-            yield Problem(inner, "arguments are no object")
+            yield Problem(inner, "arguments are not an object")
         if isinstance(call, dict) and not isinstance(call.get("id", ""), str):
-            yield Problem(inner, "id is no text")
+            yield Problem(inner, "id is not text")
 
 
 def _order_problems(messages: Sequence[tuple[str, JsonObject]]) -> Iterator[Problem]:
     spoken = [(where, _role(message)) for where, message in messages if _role(message) != "system"]
     if not spoken:
-        yield Problem("messages", "nobody but the system speaks")
+        yield Problem("messages", "there are only system messages")
     elif spoken[0][1] != "user":
         yield Problem(spoken[0][0], f"first message is from {spoken[0][1]}, not from the user")
 
 
 def _pair_problems(messages: Sequence[tuple[str, JsonObject]]) -> Iterator[Problem]:
-    """A result answers a call by its id, else by its name, else the first that waits."""
+    """Yield unpaired calls and results. A result answers a call by id, or by name, or the first open one."""
     waiting: list[tuple[str, str]] = []
     made_at = ""
     for where, message in messages:
@@ -158,7 +158,7 @@ def _pair_problems(messages: Sequence[tuple[str, JsonObject]]) -> Iterator[Probl
             if fitting:
                 waiting.remove(fitting[0])
             else:
-                yield Problem(where, f"tool result {shown(name or call)} answers no call in the message before it")
+                yield Problem(where, f"tool result {shown(name or call)} has no matching call in the message before it")
             continue
         if waiting:
             yield Problem(made_at, f"{len(waiting)} calls have no result directly after them")

@@ -1,4 +1,4 @@
-"""Ollama's chat as clients speak it to a server of ours: errors, one form of a message, usage."""
+"""Ollama's chat for a server: errors, the canonical form of a message, usage."""
 
 from collections.abc import Sequence
 
@@ -16,10 +16,10 @@ __all__ = ["DELTAS", "SERVER"]
 
 
 class CallParts(OpaqueParts):
-    """Nothing is sealed here. A call without an id is known by what it calls."""
+    """Restores nothing, because Ollama seals nothing. A call without an id is identified by its function."""
 
     def call_id(self, call: Json) -> str | None:
-        """Return the id of an entry of `tool_calls`, else one made of its function."""
+        """Return the id of an entry of `tool_calls`, otherwise one made from its function and arguments."""
         if not isinstance(call, dict):
             return None
         identity = call.get("id")
@@ -33,11 +33,11 @@ class CallParts(OpaqueParts):
         return function.get("name"), function.get("arguments")
 
     def parts(self, members: Sequence[Json], model: str = "") -> dict[str, JsonText]:  # noqa: ARG002 - see the class
-        """Return nothing: what a client drops, the model does without."""
+        """Return nothing: the model does not need what clients drop."""
         return {}
 
     def restored(self, members: list[JsonObject], find: Find) -> list[JsonObject]:  # noqa: ARG002 - see the class
-        """Return the messages as they are."""
+        """Return the messages unchanged."""
         return members
 
 
@@ -50,23 +50,23 @@ def _error_events(status: int, kind: str, message: str, _sequence: int) -> list[
 
 
 def _overflow(limit: int | None, needed: int | None) -> str:
-    """Return Ollama's words for a request that does not fit, with the figures in those of its runner."""
+    """Return Ollama's message for a request that does not fit, with the figures as its runner words them."""
     words = "the input length exceeds the context length"
     if limit is None or needed is None:
         return f"{words}." if limit is None else f"{words} of {limit} tokens."
     return f"{words}: the request ({needed} tokens) exceeds the available context size ({limit} tokens)."
 
 
-# --- one form of a message -------------------------------------------------------------------------
+# --- the canonical form of a message ---------------------------------------------------------------
 
 
 def _plain(message: JsonObject) -> JsonObject:
-    """The message with its role as the server reads it."""
+    """Return the message with its role in lower case, as the server reads it."""
     role = message.get("role")
     return message | {"role": role.lower()} if isinstance(role, str) and not role.islower() else message
 
 
-# --- events that hold nothing but more of one text -------------------------------------------------
+# --- events that only add to one text --------------------------------------------------------------
 
 
 def _split(event: JsonObject) -> tuple[Place, str] | None:

@@ -1,4 +1,4 @@
-"""Ollama: a reply as the server writes it."""
+"""Ollama: write a reply as the server does."""
 
 from collections.abc import Iterator
 

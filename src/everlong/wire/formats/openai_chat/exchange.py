@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions: a request as it goes out, and its reply as the many servers send it."""
+"""OpenAI Chat Completions: write a request and read its reply, as the many servers send it."""
 
 import json
 from typing import cast
@@ -13,7 +13,7 @@ __all__ = ["PATH", "ChatReader", "GrowingCalls", "ask"]
 
 PATH = "/chat/completions"
 
-OURS = frozenset({"index", "id", "type", "function"})  # all other fields of a piece are kept as they are
+OURS = frozenset({"index", "id", "type", "function"})  # all other fields of a piece are kept unchanged
 
 
 class GrowingCalls:
@@ -28,11 +28,11 @@ class GrowingCalls:
         return bool(self._calls)
 
     def whole(self) -> list[Json]:
-        """All of them, as a message holds them."""
+        """Return all calls as a message contains them."""
         return [*self._calls]
 
     def grew(self, pieces: Json) -> list[CallGrew]:
-        """What the pieces of one chunk add."""
+        """Add the pieces of one chunk, and return what each adds."""
         listed = [piece for piece in pieces if isinstance(piece, dict)] if isinstance(pieces, list) else []
         return [self._one_grew(piece, at, len(listed)) for at, piece in enumerate(listed) if OURS & piece.keys()]
 
@@ -54,7 +54,7 @@ class GrowingCalls:
         return CallGrew(place, new_id, name, arguments)
 
     def _place(self, piece: JsonObject, name: str, neighbour: int) -> int:
-        """Which call the piece belongs to; one more than there are if it begins another."""
+        """Return the number of the call that a piece belongs to; the number of calls if it begins a new one."""
         key, index = text_of(piece.get("id")), piece.get("index")
         new = len(self._calls)
         if key in self._by_id:
@@ -78,7 +78,10 @@ class GrowingCalls:
 
 
 def _rest(known: str, said: str) -> str:
-    """What is new of a name that may be said in pieces, or again as a whole. Example: "read", "read" -> "" """
+    """Return the new part of a name, which may come in pieces or be repeated as a whole.
+
+    Example: "read", "read" -> ""
+    """
     return said.removeprefix(known) if said.startswith(known) else said
 
 
@@ -94,21 +97,21 @@ def _is_json(text: Json) -> bool:
     return True
 
 
-#: Where servers put thinking: DeepSeek and most, OpenRouter.
+#: The fields for thinking: of DeepSeek and most servers, of OpenRouter.
 THINKING = ("reasoning_content", "reasoning")
-#: OpenRouter's signed form of the same, in pieces too; these of its fields grow.
+#: OpenRouter's signed form of the same, also in pieces, and its fields that grow.
 SIGNED = "reasoning_details"
 GROWING = ("text", "summary")
 
 
 def ask(request: Request, key: str) -> Outgoing:
-    """The request as it goes out."""
+    """Write the request."""
     body = body_fields(request) | write_history(request.messages)
     body |= {"model": request.model, "stream": True, "stream_options": {"include_usage": True}}
     if request.tools:
         body["tools"] = tools_of(request)
     if request.max_tokens is not None:
-        # OpenAI's reasoning models know only the newer name; a caller that sends it means it.
+        # OpenAI's reasoning models accept only the newer name, so use it if the caller does.
         name = "max_completion_tokens" if "max_completion_tokens" in body else "max_tokens"
         body[name] = request.max_tokens
     if request.temperature is not None:
@@ -117,7 +120,7 @@ def ask(request: Request, key: str) -> Outgoing:
 
 
 class ChatReader(ReplyReader):
-    """`choices[0].delta` after `choices[0].delta`."""
+    """Reads the `choices[0].delta` of each chunk."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,13 +132,13 @@ class ChatReader(ReplyReader):
         self._refused = ""
 
     def take(self, event: JsonObject) -> list[Reply]:
-        """The pieces of one chunk."""
+        """Return the pieces of one chunk."""
         self.note_usage(event, NAME)
         choices = event.get("choices")
         choice = choices[0] if isinstance(choices, list) and choices else None
         if not isinstance(choice, dict):
             return []
-        self.note_usage(choice.get("usage"), NAME)  # Moonshot's place for it
+        self.note_usage(choice.get("usage"), NAME)  # where Moonshot puts it
         if isinstance(choice.get("finish_reason"), str):
             self.stop, self.complete = cast(str, choice["finish_reason"]), True
         delta = choice.get("delta") or choice.get("message")
@@ -159,7 +162,7 @@ class ChatReader(ReplyReader):
         return [*pieces, *self._calls.grew(delta.get("tool_calls"))]
 
     def _sign(self, details: Json) -> None:
-        """Pieces of the same number and kind are one."""
+        """Add signed details; pieces with the same index and type are joined."""
         for piece in details if isinstance(details, list) else []:
             if not isinstance(piece, dict):
                 continue
@@ -178,7 +181,7 @@ class ChatReader(ReplyReader):
                 self._signed.append(dict(piece))
 
     def message(self) -> Message:
-        """Everything said so far."""
+        """Return the answer so far."""
         text = "".join(self._said)
         fields: JsonObject = {"role": "assistant", "content": text or None}
         if self._refused:
@@ -195,7 +198,7 @@ class ChatReader(ReplyReader):
 
 
 def _in_blocks(content: Json) -> tuple[str, str]:
-    """The words and the thoughts of a content: text, or blocks as Mistral's thinking models send them."""
+    """Return text and thoughts of a content: a string, or blocks as Mistral's thinking models send them."""
     if not isinstance(content, list):
         return text_of(content), ""
     blocks = [block for block in content if isinstance(block, dict)]

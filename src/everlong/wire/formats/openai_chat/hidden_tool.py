@@ -1,4 +1,4 @@
-"""A tool that clients never see, in Chat Completions: pieces of calls hidden, two answers as one."""
+"""The hidden tool in Chat Completions: hide pieces of its calls and join two answers."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -13,7 +13,7 @@ __all__ = ["TOOL", "ChatEditor"]
 
 FRAME = ("id", "object", "created", "model")
 THOUGHTS = "reasoning_details"
-#: How an answer ends that has no calls left.
+#: The finish reasons of an answer without calls, by those of an answer with calls.
 FINISHES = {"tool_calls": "stop", "function_call": "stop", "": "stop"}
 #: Fields of a message that continue in the second answer.
 TEXTS = ("content", "reasoning_content", "reasoning", "refusal")
@@ -21,7 +21,7 @@ LISTS = ("reasoning_details", "thinking_blocks", "annotations")
 
 
 class ChatEditor(StreamEditor):
-    """Distinguishes pieces of calls by the server's numbers, and numbers those that stay without gaps."""
+    """Assigns pieces to calls by the server's numbers, and numbers the calls that stay without gaps."""
 
     SIGNS = (b'"tool_calls"', b'"reasoning_details"')
 
@@ -33,7 +33,7 @@ class ChatEditor(StreamEditor):
         self._finish = ""
 
     def edited(self, event: JsonObject) -> JsonObject | None:
-        """Return one chunk for the client. What comes after a held end (the usage) is held too."""
+        """Return one chunk for the client. What follows a held end (the usage) is held too."""
         choices = event.get("choices")
         if not isinstance(choices, list):
             return event
@@ -55,7 +55,7 @@ class ChatEditor(StreamEditor):
             self._frame = {name: event[name] for name in FRAME if name in event}
 
     def _framed(self, event: JsonObject) -> JsonObject:
-        """The chunk as one of the first stream, with the usage of all."""
+        """Return the chunk with the frame of the first stream and the usage of all streams."""
         if self.earlier is None:
             return event
         out = event | self._frame
@@ -64,11 +64,11 @@ class ChatEditor(StreamEditor):
         return out
 
     def _choice(self, choice: JsonObject) -> JsonObject | None:
-        """The choice for the client, None if nothing of it is left."""
+        """Return the choice for the client; None if nothing of it is left."""
         delta = choice.get("delta")
         changed = self._delta(delta) if isinstance(delta, dict) else None
         out = choice if changed is None or changed is delta else choice | {"delta": changed}
-        if isinstance(choice.get("usage"), dict):  # Moonshot's place for it
+        if isinstance(choice.get("usage"), dict):  # where Moonshot puts it
             self.usage = cast(JsonObject, choice["usage"])
             out = out | {"usage": added_usage(dict(self.earlier.usage), self.usage)} if self.earlier else out
         finish = choice.get("finish_reason")
@@ -112,7 +112,7 @@ class ChatEditor(StreamEditor):
         return rest | {"tool_calls": kept} if kept else rest
 
     def _renumbered(self, delta: JsonObject) -> JsonObject:
-        """Thoughts are joined by their number; those of the second stream are others."""
+        """Renumber thoughts, because clients join those with the same number, and a second stream has others."""
         base = self.earlier.places if self.earlier else 0
         pieces: list[Json] = []
         for piece in cast(list[Json], delta[THOUGHTS]):
@@ -140,7 +140,7 @@ class ChatEditor(StreamEditor):
 
 
 def _without_arguments(piece: Json) -> Json:
-    """A numbered piece is identified by its number; its arguments need not be put together here."""
+    """Return a numbered piece without its arguments: its number identifies it, so they need not be collected."""
     function = piece.get("function") if isinstance(piece, dict) else None
     if not isinstance(piece, dict) or not isinstance(function, dict) or not isinstance(piece.get("index"), int):
         return piece
@@ -148,7 +148,7 @@ def _without_arguments(piece: Json) -> Json:
 
 
 def _says(delta: Json) -> bool:
-    """Whether there is anything in it besides who speaks."""
+    """Whether a delta has anything besides the role."""
     return isinstance(delta, dict) and any(value for name, value in delta.items() if name != "role")
 
 

@@ -2,10 +2,10 @@
 
     {"role": "assistant", "content": "…", "tool_calls": [{"id", "type": "function", "function": {…}}]}
 
-Reads what such servers really send: content in every shape; reasoning under four names; the old
-`function_call`; custom tools; arguments that are an object. Parts of an assistant message come in the
-order reasoning, content, calls. A message of another format is written as far as this one can express it
-(`openai/foreign`); one that has nothing left to say is not written at all.
+It reads what such servers really send: content in every shape, reasoning under four names, the old `function_call`,
+custom tools, arguments that are an object. The parts of an assistant message are in the order reasoning, content,
+calls. A message of another format is written as far as this one can express it (`openai.adopt`), and not at all if
+nothing is left.
 """
 
 from collections.abc import Sequence
@@ -70,11 +70,11 @@ __all__ = [
 ]
 
 ODD_CALL = "message.tool_calls"
-CALL_KINDS = {"function": "arguments", "custom": "input"}  # where each kind keeps what it is called with
+CALL_KINDS = {"function": "arguments", "custom": "input"}  # the field with the arguments of each kind
 
 
 def calls_in(fields: JsonObject) -> list[Part]:
-    """The calls of a message, taken out; a field that is no filled list stays where it is."""
+    """Remove and return the calls of a message. Anything but a non-empty list stays."""
     calls: list[Part] = []
     listed = fields.get("tool_calls")
     if isinstance(listed, list) and listed:
@@ -103,14 +103,14 @@ def _call_in(raw: Json) -> Part:
 
 
 def call_out(call: ToolCall) -> Json:
-    """The entry of `tool_calls` again."""
+    """Return the entry of `tool_calls` for a call."""
     fields, shape = unpack(call.extra)
     kind = cast(str, shape.get("kind", "function"))
     return settle({"id": call.id, "type": kind, kind: function_out(call, kind)}, fields, shape)
 
 
 def _function_in(raw: JsonObject, kind: str) -> tuple[str, JsonText, JsonText | None]:
-    """The name, the arguments, and what else is needed to write them again."""
+    """Return the name, the arguments, and what else is needed to write them again."""
     inner = dict(raw)
     name = take_text(inner, "name")
     arguments, form = arguments_in(inner, CALL_KINDS[kind], free=kind == "custom")
@@ -118,19 +118,19 @@ def _function_in(raw: JsonObject, kind: str) -> tuple[str, JsonText, JsonText | 
 
 
 def function_out(call: ToolCall, kind: str = "function") -> JsonObject:
-    """What is inside an entry, or alone in `function_call`."""
+    """Return the content of an entry, or of `function_call`."""
     inner, shape = unpack(cast(str, unpack(call.extra)[1].get("inner", "")))
     arguments = arguments_out(CALL_KINDS[kind], call.arguments, shape.get("arguments"), free=kind == "custom")
     return settle({"name": call.name, **arguments}, inner, shape)
 
 
 def is_legacy(call: ToolCall) -> bool:
-    """Whether it came as `function_call`."""
+    """Whether the call came as `function_call`."""
     return bool(unpack(call.extra)[1].get("legacy"))
 
 
 def legacy_id(name: str) -> CallId:
-    """Before ids existed a result named its function."""
+    """Return the id for a legacy result, which names its function instead of a call."""
     return CallId(f"function:{name}")
 
 
@@ -139,7 +139,7 @@ WITHOUT_WORDS = pack({}, content="null")
 
 
 def usual_message(raw: dict[str, Any], origin: str) -> Message | None:
-    """Text, a result, or calls with or without text and reasoning; None for any other shape."""
+    """Read the usual shapes fast: text, a result, or calls with or without text and reasoning; None for any other."""
     role, content = raw.get("role"), raw.get("content")
     if role.__class__ is not str:
         return None
@@ -203,9 +203,9 @@ ROLES = {
     "function": Role.TOOL,
 }
 REASONING_TEXT = ("reasoning_content", "reasoning")
-REASONING_SEALED = ("reasoning_details", "thinking_blocks")  # signed forms of the same thinking
+REASONING_SEALED = ("reasoning_details", "thinking_blocks")  # signed forms of the same reasoning
 
-#: Kinds of opaque parts that are beside the content, not in it.
+#: The beginning of kinds of opaque parts that are fields of the message, not in its content.
 BESIDE = "message."
 AUDIO = "message.audio"
 
@@ -218,7 +218,7 @@ PICTURES = "Image from the tool result:"
 
 
 def read_body(raw: Json) -> Document:
-    """A request body, or a bare list of messages."""
+    """Read a request body, or a plain list of messages."""
     fields = body_fields(raw, "messages", NAME)
     listed = take_list(fields, "messages", NAME)
     return Document(
@@ -232,13 +232,13 @@ def read_body(raw: Json) -> Document:
 
 
 def write_body(document: Document) -> JsonObject:
-    """The body again; of a document of another format its model and messages."""
+    """Write the body of a request; for a document of another format, its model and messages."""
     fields, _ = settings_of(document, NAME)
     return fields | write_history(document.messages)
 
 
 def write_history(messages: Sequence[Message]) -> JsonObject:
-    """Any history as it is sent. What the user says beside results waits until all of them are given."""
+    """Write a history of any format. What the user says next to results comes after all of them."""
     out: list[Json] = []
     waiting: list[JsonObject] = []
     for message in messages:
@@ -256,19 +256,19 @@ def write_history(messages: Sequence[Message]) -> JsonObject:
 
 
 def read_message(raw: Json, where: str = "") -> Message:
-    """One message of the list."""
+    """Read one message of the list."""
     if not isinstance(raw, dict):
-        raise WireError(f"a message is an object, not {type(raw).__name__}", fmt=NAME, where=where)
+        raise WireError(f"a message must be an object, not {type(raw).__name__}", fmt=NAME, where=where)
     return usual_message(raw, NAME) or _any_message(raw, where)
 
 
 def read_messages(items: Sequence[Json]) -> History:
-    """The messages in a list."""
+    """Read the messages in a list."""
     return tuple(read_message(item) for item in items)
 
 
 def _numbered(raw: Json, index: int) -> Message:
-    """`read_message`, with the place worked out only if something may be wrong with it."""
+    """`read_message`, but the place is computed only if the shape is unusual."""
     usual = usual_message(raw, NAME) if isinstance(raw, dict) else None
     return usual or read_message(raw, f"messages[{index}]")
 
@@ -298,7 +298,7 @@ def _any_message(raw: JsonObject, where: str) -> Message:
 
 
 def write_message(message: Message) -> list[JsonObject]:
-    """The message as it is sent: one object, several if results share a message, none if nothing is left."""
+    """Write a message: one object, several if it has several results, none if nothing is left."""
     if message.role is Role.TOOL:
         answers, beside = _answers_out(message)
         return answers + beside
@@ -313,13 +313,13 @@ def write_message(message: Message) -> list[JsonObject]:
     content = _content_of(known)
     form = shape.get("content", "string")
     if not content and known.role is Role.ASSISTANT and form not in ("absent", "empty"):
-        form = "null"  # removed text leaves null beside the calls
+        form = "null"  # removed text leaves null next to the calls
     out |= content_out("content", content, form, _block_out) | _thinking_out(known) | _beside_out(known)
     return [settle(out, fields, {})]
 
 
 def _answers_out(message: Message) -> tuple[list[JsonObject], list[JsonObject]]:
-    """The results, and what the user says beside them as a message of its own."""
+    """Write the results, and what the user says next to them as a separate message."""
     own = message.origin == NAME
     known = message if own else adopt(message, LONGEST_CALL_ID)
     fields, shape = unpack(known.extra)
@@ -342,7 +342,7 @@ def _answers_out(message: Message) -> tuple[list[JsonObject], list[JsonObject]]:
 
 
 def _without_pictures(result: ToolResult) -> tuple[ToolResult, list[Image]]:
-    """Chat accepts only text in a result; pictures of other formats follow right after it."""
+    """Remove images from a result of another format: chat accepts only text there, so images follow after it."""
     shown = [part for part in result.content if isinstance(part, Image)]
     words = tuple(part for part in result.content if not isinstance(part, Image))
     return replace(result, content=words or ((Text(PICTURES_FOLLOW),) if shown else ())), shown
@@ -405,11 +405,11 @@ def _stands_beside(part: ResultPart) -> bool:
             assert_never(part)
 
 
-# --- what is beside the content of an assistant's message -----------------------------------------
+# --- what is next to the content of an assistant's message ----------------------------------------
 
 
 def _beside_in(fields: JsonObject) -> list[Part]:
-    """A refusal, and the answer as sound."""
+    """Read a refusal, and an answer as audio."""
     found: list[Part] = []
     if isinstance(fields.get("refusal"), str):
         found.append(Text(cast(str, fields.pop("refusal")), pack({}, field="refusal")))

@@ -1,8 +1,8 @@
 """What servers of OpenAI Chat Completions reject in `messages`.
 
-Stricter than OpenAI itself in one point, for all formats alike: the first message that is not
-system text is the user's. Looser in others, because many servers speak this format: any tool name
-and id, the same id again in a later turn, pictures in tool results.
+These rules are stricter than OpenAI in one point, as in all formats: the first message that is not system text must be
+the user's. They are looser in others, because many servers use this format: any tool name and id, the same id again in
+a later turn, images in tool results.
 """
 
 import re
@@ -16,7 +16,7 @@ from everlong.wire.formats.validation import Problem, argument_fault, blank, str
 
 __all__ = ["RULES", "chat_problems", "problems_beside"]
 
-ODD_CALL = "message.tool_calls"  # the kind of an entry among the calls that is no call
+ODD_CALL = "message.tool_calls"  # the kind of an entry of `tool_calls` that is not a call
 NOT_IN_NAME = re.compile(r"[\s<|\\/>]")
 
 
@@ -34,7 +34,7 @@ def _usual_shape(message: Message) -> Message:
 
 
 def _unsendable(part: Part) -> bool:
-    """Entries that are no calls, and sealed thinking whose seal is damaged."""
+    """Whether a part cannot be sent: an entry that is not a call, or sealed reasoning with a damaged seal."""
     if isinstance(part, Reasoning) and part.signature:
         return not _is_json(part.signature)
     return isinstance(part, Opaque) and part.kind == ODD_CALL
@@ -67,7 +67,7 @@ def _is_json(text: str) -> bool:
 
 RULES = Rules(
     fmt="openai-chat",
-    foreign_call_id=re.compile(r"(?=.*\S).{1,40}", re.DOTALL),  # OpenAI takes no longer ones, others do
+    foreign_call_id=re.compile(r"(?=.*\S).{1,40}", re.DOTALL),  # OpenAI accepts no longer ids, others do
     joins_assistants=False,
     blank_beside_calls=True,
     own_thinking=False,
@@ -75,16 +75,16 @@ RULES = Rules(
 )
 
 NAME = re.compile(r"[^\s<|\\/>]+")
-# Tuples, because the value of a role need not be hashable.
+# Tuples, because the value of a role may not be hashable.
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 SYSTEM_ROLES = ("system", "developer")
 RESULT_ROLES = ("tool", "function")
 PICTURE_ROLES = ("user", "tool")
-INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")  # what an assistant may say without content
+INSTEAD_OF_CONTENT = ("tool_calls", "function_call", "refusal", "audio")  # what an assistant may send instead
 
 
 def chat_problems(payload: JsonObject) -> Iterator[Problem]:
-    """Everything that is wrong with the messages of a request."""
+    """Yield everything that is wrong with the messages of a request."""
     messages = payload.get("messages")
     if not isinstance(messages, list) or not messages:
         yield Problem("messages", "there are no messages")
@@ -93,7 +93,7 @@ def chat_problems(payload: JsonObject) -> Iterator[Problem]:
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
         if not isinstance(message, dict):
-            yield Problem(where, "is no object")
+            yield Problem(where, "is not an object")
             continue
         readable.append((where, message))
         yield from _role_problems(where, message)
@@ -104,18 +104,18 @@ def chat_problems(payload: JsonObject) -> Iterator[Problem]:
 
 
 def problems_beside(payload: JsonObject) -> Iterator[Problem]:
-    """Everything that is wrong beside the messages."""
+    """Yield everything that is wrong outside the messages."""
     yield from tool_problems(payload.get("tools"), _tool_fault)
 
 
 def _tool_fault(tool: Json) -> str:
-    """Why no server would take the declaration; "" if one may."""
+    """Return why no server would accept the declaration; "" if one may."""
     if not isinstance(tool, dict):
-        return f"is an object, not {shown(tool)}"
+        return f"must be an object, not {shown(tool)}"
     function = tool.get("function")
     if isinstance(function, dict) and _filled(function.get("name")):
         schema = function.get("parameters")
-        return "" if schema is None or isinstance(schema, dict) else "has parameters that are no object"
+        return "" if schema is None or isinstance(schema, dict) else "has parameters that are not an object"
     other = function is None and isinstance(tool.get("type"), str) and tool["type"] != "function"
     return "" if other else "needs a function with a name"
 
@@ -125,7 +125,7 @@ def _role_problems(where: str, message: JsonObject) -> Iterator[Problem]:
     if role not in ROLES:
         yield Problem(where, f"unknown role {shown(role)}")
     if role == "tool" and not _filled(message.get("tool_call_id")):
-        yield Problem(where, "tool result names no call")
+        yield Problem(where, "tool result has no call id")
     name = message.get("name")
     if name is not None and role not in RESULT_ROLES and not (isinstance(name, str) and NAME.fullmatch(name)):
         yield Problem(where, f"name {shown(name)} is not accepted")
@@ -138,7 +138,7 @@ def _content_problems(where: str, message: JsonObject) -> Iterator[Problem]:
     elif content == []:
         yield Problem(f"{where}.content", "is an empty list")
     elif (not content or blank(content)) and not _says_otherwise(message):
-        yield Problem(where, f"{role} message says nothing")
+        yield Problem(where, f"{role} message is empty")
     if isinstance(content, list):
         for index, block in enumerate(content):
             yield from _block_problems(f"{where}.content[{index}]", block, role)
@@ -150,21 +150,21 @@ def _says_otherwise(message: JsonObject) -> bool:
 
 def _block_problems(where: str, block: Json, role: Json) -> Iterator[Problem]:
     if not isinstance(block, dict) or not isinstance(block.get("type"), str):
-        yield Problem(where, "is no content block")
+        yield Problem(where, "is not a content block")
     elif block["type"] == "text" and (not isinstance(block.get("text"), str) or blank(block["text"])):
         yield Problem(where, "text block is empty")
     elif block["type"] == "image_url":
         image = block.get("image_url")
         if not isinstance(image, dict) or not _filled(image.get("url")) or str(image["url"]).endswith(";base64,"):
-            yield Problem(where, "picture is empty")
+            yield Problem(where, "image is empty")
         if role not in PICTURE_ROLES:
-            yield Problem(where, f"{role} message shows a picture")
+            yield Problem(where, f"{role} message contains an image")
 
 
 def _call_problems(where: str, message: JsonObject) -> Iterator[Problem]:
     calls, old = message.get("tool_calls"), message.get("function_call")
     if calls is not None and (not isinstance(calls, list) or not calls):
-        yield Problem(f"{where}.tool_calls", "is an empty list, or none")
+        yield Problem(f"{where}.tool_calls", "is an empty list, or not a list")
     elif calls is not None and message.get("role") != "assistant":
         yield Problem(f"{where}.tool_calls", f"{message.get('role')} message makes calls")
     seen: set[str] = set()
@@ -177,7 +177,7 @@ def _call_problems(where: str, message: JsonObject) -> Iterator[Problem]:
             yield Problem(inner, f"call {call['id']} appears twice in one message")
         seen.add(str(call["id"]))
         if not isinstance(call.get("type", "function"), str):
-            yield Problem(inner, "the type of a call is text")
+            yield Problem(inner, "the type of a call must be text")
         elif call.get("type", "function") == "function":
             yield from _function_problems(inner, call.get("function"))
     if old is not None and message.get("role") != "assistant":
@@ -188,7 +188,7 @@ def _call_problems(where: str, message: JsonObject) -> Iterator[Problem]:
 
 def _function_problems(where: str, function: Json) -> Iterator[Problem]:
     if not isinstance(function, dict) or not _filled(function.get("name")):
-        yield Problem(where, "call names no function")
+        yield Problem(where, "call has no function name")
         return
     fault = argument_fault(function.get("arguments"))
     if fault:
@@ -198,7 +198,7 @@ def _function_problems(where: str, function: Json) -> Iterator[Problem]:
 def _order_problems(messages: Sequence[tuple[str, JsonObject]]) -> Iterator[Problem]:
     spoken = [(where, message.get("role")) for where, message in messages if message.get("role") not in SYSTEM_ROLES]
     if not spoken:
-        yield Problem("messages", "nobody but the system speaks")
+        yield Problem("messages", "there are only system messages")
     elif spoken[0][1] != "user":
         yield Problem(spoken[0][0], f"first message is from {spoken[0][1]}, not from the user")
 
@@ -213,9 +213,9 @@ def _pair_problems(messages: Sequence[tuple[str, JsonObject]]) -> Iterator[Probl
                 answered.add(call)
                 del waiting[call]
             elif call in answered:
-                yield Problem(where, f"tool result {call} is given twice")
+                yield Problem(where, f"tool result {call} appears twice")
             else:
-                yield Problem(where, f"tool result {call} answers no call in the message before it")
+                yield Problem(where, f"tool result {call} has no matching call in the message before it")
             continue
         yield from _unanswered(waiting)
         waiting, answered = dict.fromkeys(_made_calls(message), where), set()
@@ -237,7 +237,7 @@ def _made_calls(message: JsonObject) -> Iterator[str]:
 
 
 def _answered_call(message: JsonObject) -> str:
-    """Before ids existed a result named its function."""
+    """Return the call that a result answers. A legacy result names its function instead."""
     if message.get("role") == "function":
         return f"function {message.get('name')}"
     return str(message.get("tool_call_id"))

@@ -1,4 +1,4 @@
-"""Chat Completions as clients speak it to a server of ours: errors, one form of a message, usage."""
+"""Chat Completions for a server: errors, the canonical form of a message, usage."""
 
 import re
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ from everlong.wire.framing import DONE
 __all__ = ["DELTAS", "FIELDS", "SERVER", "ChatParts", "OpaqueField"]
 
 REASONING = "reasoning_content"
-#: Models that refuse a call of theirs without the thoughts before it; others would only read them again.
+#: Models that refuse their own calls without the reasoning before them; others do not need it back.
 WANTS_THOUGHTS = re.compile(r"deepseek|kimi|moonshot", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpaqueField:
-    """A field that clients drop: its place ("message", "call", "function"), its name, whose it is."""
+    """A field that clients drop: its place ("message", "call", "function"), its name, and who sends it."""
 
     place: str
     name: str
@@ -32,7 +32,7 @@ class OpaqueField:
     sample: Json
 
 
-#: Fields beside those that every client knows.
+#: Fields that not every client knows.
 FIELDS: tuple[OpaqueField, ...] = (
     OpaqueField(place="message", name=REASONING, who="DeepSeek, Moonshot", sample="First I list the files."),
     OpaqueField(
@@ -64,7 +64,7 @@ MESSAGE_NAMES = tuple(field.name for field in FIELDS if field.place == "message"
 
 
 class ChatParts(OpaqueParts):
-    """Fields of messages, calls and functions."""
+    """Restores fields of messages, calls and functions."""
 
     def call_id(self, call: Json) -> str | None:
         """Return the id of an entry of `tool_calls`."""
@@ -101,7 +101,7 @@ class ChatParts(OpaqueParts):
         return [self._restored(each, find) if each.get("role") == "assistant" else each for each in members]
 
     def _calls(self, message: JsonObject) -> list[JsonObject]:
-        """The calls that have an id."""
+        """Return the calls that have an id."""
         return [call for call in list_in(message.get("tool_calls")) if isinstance(call, dict) and self.call_id(call)]
 
     def _restored(self, message: JsonObject, find: Find) -> JsonObject:
@@ -127,7 +127,7 @@ class ChatParts(OpaqueParts):
 
 
 def _filled(sent: JsonObject, kept: JsonObject) -> JsonObject:
-    """The object with the fields that it lacks, inner ones too; a null is a lack.
+    """Return the object with missing fields filled in, nested ones too. A null counts as missing.
 
     Example: {"a": {"b": 1}}, {"a": {"b": 2, "c": 3}} -> {"a": {"b": 1, "c": 3}}
     """
@@ -146,18 +146,18 @@ def _error_events(status: int, kind: str, message: str, _sequence: int) -> list[
     return [("", error_body(status, kind, message)), ("", DONE)]
 
 
-# --- one form of a message -------------------------------------------------------------------------
+# --- the canonical form of a message ---------------------------------------------------------------
 
 
 def _plain(message: JsonObject) -> JsonObject:
-    """The message with text as a string, which old servers want, and calls without the numbers that streams give."""
+    """Return the message with text as a string, which old servers need, and calls without the index of a stream."""
     text = _lone_text(message.get("content"))
     message = message if text is None else message | {"content": text}
     return message | {"tool_calls": _unnumbered(message["tool_calls"])} if "tool_calls" in message else message
 
 
 def _lone_text(content: Json) -> str | None:
-    """The text of a content that is one plain block of it; a block with a cache mark is not plain."""
+    """Return the text of a content that is one plain text block; None for others, such as one with a cache mark."""
     block = content[0] if isinstance(content, list) and len(content) == 1 else None
     if not isinstance(block, dict) or block.get("type") != "text" or not isinstance(block.get("text"), str):
         return None
@@ -174,9 +174,9 @@ def _without_number(call: JsonObject) -> JsonObject:
     return {name: field for name, field in call.items() if name != "index"}
 
 
-# --- events that hold nothing but more of one text -------------------------------------------------
+# --- events that only add to one text --------------------------------------------------------------
 
-OTHER_CHOICE: Place = ("choices", 1)  # of several answers to one chat the first is read
+OTHER_CHOICE: Place = ("choices", 1)  # of several answers, only the first is read
 TEXTS = ("content", "reasoning_content", "reasoning")
 
 
@@ -202,7 +202,7 @@ def _split(event: JsonObject) -> tuple[Place, str] | None:
 
 
 def _split_arguments(calls: Json) -> tuple[Place, str] | None:
-    """More of the arguments of a call whose name is known."""
+    """Return place and text of a piece that only adds to the arguments of a known call."""
     call = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
     if not isinstance(call, dict) or call.keys() != {"index", "function"}:
         return None

@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions: a reply as the provider writes it."""
+"""OpenAI Chat Completions: write a reply as the provider does."""
 
 from collections.abc import Iterator
 

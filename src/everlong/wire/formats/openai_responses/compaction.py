@@ -1,9 +1,9 @@
-"""Compaction by OpenAI, and ours in its shape: fields that ask for it, a history that is sealed into one item.
+"""OpenAI's compaction, and ours in its shape: fields that ask for it, and a history sealed into one item.
 
     {"type": "compaction", "id": "cmp_…", "encrypted_content": "everlong.compaction.1.eyJ…"}
 
-A client that asks for a compaction gets one item and sends it back in place of what it was made from. Only who wrote
-it can read it: OpenAI's is carried along as it is, ours is opened before anything else looks at the request.
+A client that asks for a compaction gets one item and sends it back in place of what it was made from. Only its author
+can read it: OpenAI's items are passed through, ours are opened before the request is processed.
 """
 
 from base64 import b64decode, b64encode
@@ -21,8 +21,8 @@ __all__ = ["COMPACTION", "PATH"]
 PATH = "/responses/compact"
 TRIGGER = "compaction_trigger"
 SEAL = "everlong.compaction.1."
-SHORT = 8  # bytes of a digest by which an item is known again
-#: Fields of an item that servers and clients add to it.
+SHORT = 8  # bytes of the digest that identifies an item
+#: Fields that servers and clients add to an item.
 ADDED = frozenset({"id", "status", "internal_chat_message_metadata_passthrough"})
 SYSTEM_ROLES = ("system", "developer")
 
@@ -35,7 +35,7 @@ def _truncation(value: Json) -> Json:
 
 
 def _context_management(value: Json) -> Json:
-    """The entries that do not compact."""
+    """Return the entries that do not ask for compaction."""
     entries = value if isinstance(value, list) else []
     left = [entry for entry in entries if not (isinstance(entry, dict) and entry.get("type") == "compaction")]
     return left or None if isinstance(value, list) else value
@@ -45,9 +45,9 @@ def _context_management(value: Json) -> Json:
 
 
 def _sealed(items: Sequence[JsonObject], source: Sequence[JsonObject]) -> JsonObject:
-    """The items of a compacted history as one, and by which it is known what they stand for.
+    """Seal the items of a compacted history into one item, with digests of the source that it covers.
 
-    A seal in the source stands for what it stood for; a client may go on to send that again.
+    A seal in the source covers what it covered before, because a client may still send that.
     """
     covers: set[str] = set()
     for item in source:
@@ -62,9 +62,9 @@ def _sealed(items: Sequence[JsonObject], source: Sequence[JsonObject]) -> JsonOb
 
 
 def _opened(items: Sequence[JsonObject]) -> Sequence[JsonObject]:
-    """The items with what our seals hold in place of them.
+    """Return the items with our seals replaced by their contents.
 
-    What stands before one and is covered by it is dropped. System text that a client sends itself is not said twice.
+    Items before a seal that it covers are dropped. System text that the client also sends is not repeated.
     """
     opened: list[JsonObject] = []
     changed = False
@@ -101,7 +101,7 @@ def _holds(item: JsonObject) -> tuple[list[JsonObject], frozenset[str]] | None:
 
 
 def _mark(item: JsonObject) -> str:
-    """What an item says, however it is written."""
+    """Return a digest of what an item says, however it is written."""
     fields = {name: value for name, value in item.items() if name not in ADDED and value not in (None, "", [])}
     content = fields.get("content")
     if isinstance(content, list):
@@ -129,7 +129,7 @@ NO_USAGE: JsonObject = {
 
 
 def _answer(item: JsonObject, model: str, created: int) -> JsonObject:
-    """The answer of the path that compacts. No model was asked, so nothing was used."""
+    """Return the answer of the compaction path. No model was called, so the usage is zero."""
     return {
         "id": f"resp_{item['id']}",
         "object": "response.compaction",
@@ -141,7 +141,7 @@ def _answer(item: JsonObject, model: str, created: int) -> JsonObject:
 
 
 def _response(answer: JsonObject) -> JsonObject:
-    """The same as an answer of the path of models."""
+    """Return the same answer in the form of a model's response."""
     return answer | {
         "object": "response",
         "status": "completed",

@@ -1,4 +1,4 @@
-"""OpenAI Responses: a request as it goes out, and its reply as it comes back."""
+"""OpenAI Responses: write a request and read its reply."""
 
 from everlong.core import Json, JsonObject, Message, Reasoning, Role, Text
 from everlong.errors import ProviderError
@@ -16,11 +16,11 @@ WORDS = ("response.output_text.delta", "response.refusal.delta")
 THOUGHTS = ("response.reasoning_summary_text.delta", "response.reasoning_text.delta")
 ENDS = ("response.completed", "response.incomplete")
 SEALED = "reasoning.encrypted_content"
-WHOLE = frozenset({"completed", "incomplete"})  # the statuses of an answer that will not grow
+WHOLE = frozenset({"completed", "incomplete"})  # the statuses of a finished answer
 
 
 def ask(request: Request, key: str) -> Outgoing:
-    """The request as it goes out; nothing is kept at the provider unless the caller asks for it."""
+    """Write the request. The provider stores nothing unless the caller asks for it."""
     body: JsonObject = {"store": False} | body_fields(request) | write_history(request.messages)
     body |= {"model": request.model, "stream": True}
     if body["store"] is False:
@@ -35,7 +35,7 @@ def ask(request: Request, key: str) -> Outgoing:
 
 
 def _unstored(body: JsonObject) -> JsonObject:
-    """What changes if the provider stores nothing: reasoning comes sealed, and an id alone would refer to nothing."""
+    """Return the changes for an unstored request: ask for sealed reasoning, and drop reasoning that is only an id."""
     items, wanted = body.get("input"), body.get("include")
     included = wanted if isinstance(wanted, list) else []
     changed: JsonObject = {}
@@ -51,7 +51,7 @@ def _is_unsealed(item: Json) -> bool:
 
 
 class ResponsesReader(ReplyReader):
-    """Output items that are added, grow and are done."""
+    """Reads output items that are added, grow and are done."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class ResponsesReader(ReplyReader):
         self._said: list[str] = []
 
     def take(self, event: JsonObject) -> list[Reply]:
-        """The pieces of one event."""
+        """Return the pieces of one event."""
         kind = event.get("type")
         number = event.get("output_index")
         at = number if isinstance(number, int) else 0
@@ -94,7 +94,7 @@ class ResponsesReader(ReplyReader):
         return [CallGrew(call, str(item.get("call_id") or ""), str(item.get("name") or ""), "")]
 
     def _whole(self, response: JsonObject) -> list[Reply]:
-        """An answer that is not streamed."""
+        """Return the pieces of an answer that is not streamed."""
         if response.get("status") == "failed":
             raise _error({"response": response})
         self._ended(response)
@@ -120,7 +120,7 @@ class ResponsesReader(ReplyReader):
             self._items = {at: item for at, item in enumerate(output) if isinstance(item, dict)}
 
     def message(self) -> Message:
-        """All items of the answer; if a server sent only text, that text."""
+        """Return the answer with all its items; if the server sent only text, that text."""
         items: list[Json] = [self._items[at] for at in sorted(self._items)]
         if not items and self._said:
             return Message(Role.ASSISTANT, (Text("".join(self._said)),), origin=NAME)

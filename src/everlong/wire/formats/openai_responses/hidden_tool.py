@@ -1,4 +1,4 @@
-"""A tool that clients never see, in Responses: items hidden, two answers as one."""
+"""The hidden tool in Responses: hide its items and join two answers."""
 
 from collections.abc import Sequence
 from typing import cast
@@ -25,9 +25,9 @@ def _is_call(item: Json) -> bool:
 
 
 class ResponsesEditor(StreamEditor):
-    """Output items that are added, grow and are done; what stays is numbered without gaps.
+    """Edits output items that are added, grow and are done; those that stay are numbered without gaps.
 
-    The last event holds the whole answer, under the id that the first stream began with: clients check it.
+    The last event has the whole answer, with the id of the first stream, because clients check it.
     """
 
     SIGNS = (b"response.output_item.", b"response.completed", b"response.incomplete")
@@ -97,7 +97,7 @@ class ResponsesEditor(StreamEditor):
         return self._numbered(event | {"response": self._whole()}, None)
 
     def _look(self, output: Json) -> None:
-        """Some servers call the tool only in the whole answer, which comes last."""
+        """Check the whole answer at the end: some servers have the call only there."""
         for item in output if isinstance(output, list) else []:
             self.called = self.called or _calls(item, self.tool)
             self.others = self.others or (_is_call(item) and not _calls(item, self.tool))
@@ -105,16 +105,16 @@ class ResponsesEditor(StreamEditor):
     def _shown_items(self) -> list[Json]:
         before = [*self.earlier.items] if self.earlier else []
         output = self._response.get("output")
-        told = output if isinstance(output, list) and output else self._items
-        return [*before, *(item for item in told if not _calls(item, self.tool))]
+        items = output if isinstance(output, list) and output else self._items
+        return [*before, *(item for item in items if not _calls(item, self.tool))]
 
     def _whole(self) -> JsonObject:
-        """The answer as the client knows it."""
+        """Return the answer as the client knows it."""
         usage = dict(self.shown().usage) or None
         return self._response | self._frame() | {"output": self._shown_items(), "usage": usage}
 
     def _reframed(self, event: JsonObject) -> JsonObject:
-        """A failure in a later stream is one of the answer that the client knows."""
+        """Return an event of a later stream with the id of the answer that the client knows."""
         response = event.get("response")
         known = self.earlier is not None and isinstance(response, dict)
         return event | {"response": cast(JsonObject, response) | self._frame()} if known else event
@@ -148,8 +148,8 @@ def _declare(name: str, description: str, parameters: Json) -> JsonObject:
 def sendable(items: Sequence[Json]) -> list[JsonObject]:
     """Return the items without reasoning that is not sealed.
 
-    The provider knows such reasoning by its id alone, and may not have kept it. If one is left out, the others lose
-    their ids: the provider would look for it by them.
+    The provider knows such reasoning only by its id, and may not have stored it. If one is left out, the other items
+    lose their ids, under which the provider would look for it.
     """
     known = [item for item in items if isinstance(item, dict)]
     sealed = [item for item in known if item.get("type") != "reasoning" or item.get("encrypted_content")]
@@ -169,7 +169,7 @@ def _hide(answer: JsonObject, tool: str) -> JsonObject:
 
 
 def _join(first: JsonObject, second: JsonObject) -> JsonObject:
-    """Under the id of the second, which a next request may name."""
+    """Join two answers, with the id of the second, which a later request may name."""
     return second | {"output": [*list_in(first.get("output")), *list_in(second.get("output"))]}
 
 

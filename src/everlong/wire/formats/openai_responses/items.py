@@ -1,11 +1,11 @@
-"""The items of OpenAI Responses that are no calls, and the rows of items that an assistant makes.
+"""The items of OpenAI Responses: messages, reasoning, calls and results, and rows of an assistant's items.
 
     {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "…"}]}
     {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "…"}]}
 
-What the assistant does comes as several items in a row: reasoning, messages, calls, and kinds that
-are carried along as they are. `parts_in` and `items_out` turn such a row into parts and back; the first
-block of a message item holds the fields of the item, the blocks after it join in.
+The assistant's output is several items in a row: reasoning, messages, calls, and other kinds, which are passed through.
+`parts_in` and `items_out` turn such a row into parts and back. The first block of a message item keeps the fields of
+the item; the blocks after it belong to the same item.
 """
 
 from collections.abc import Iterable
@@ -65,12 +65,12 @@ __all__ = [
 
 
 def input_in(block: JsonObject) -> ResultPart:
-    """A block of the user, the system or a tool."""
+    """Read a block of the user, the system or a tool."""
     return _block_in(block, "input_text")
 
 
 def output_in(block: JsonObject) -> ResultPart:
-    """A block of the assistant."""
+    """Read a block of the assistant."""
     return _block_in(block, "output_text")
 
 
@@ -79,7 +79,7 @@ def _block_in(block: JsonObject, words: str) -> ResultPart:
 
 
 def _image_in(block: JsonObject) -> Image | None:
-    """A picture by address or by file id, also the screenshot that answers a computer call."""
+    """Read an image by URL or file id, or the screenshot that answers a computer call."""
     fields = dict(block)
     if fields.get("type") not in ("input_image", "computer_screenshot"):
         return None
@@ -93,12 +93,12 @@ def _image_in(block: JsonObject) -> Image | None:
 
 
 def input_out(part: ResultPart) -> Json:
-    """The block again."""
+    """Write a block of the user, the system or a tool."""
     return _block_out(part, "input_text")
 
 
 def output_out(part: ResultPart) -> Json:
-    """The block again."""
+    """Write a block of the assistant."""
     return _block_out(part, "output_text")
 
 
@@ -119,7 +119,7 @@ def _block_out(part: ResultPart, words: str) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class CallKind:
-    """A kind of call, where it keeps what it is called with, and its name if the item gives none."""
+    """A kind of call: its item type, the field with its arguments, and its name if the item has none."""
 
     call: str
     payload: str
@@ -127,7 +127,7 @@ class CallKind:
 
     @property
     def output(self) -> str:
-        """The kind of item that answers it."""
+        """The type of the item that answers it."""
         return f"{self.call}_output"
 
 
@@ -146,7 +146,7 @@ OUTPUTS = {kind.output: kind for kind in KINDS}
 
 
 def call_in(item: JsonObject, kind: CallKind) -> ToolCall:
-    """A call."""
+    """Read a call."""
     fields = dict(item)
     del fields["type"]
     call = CallId(take_text(fields, "call_id"))
@@ -159,7 +159,7 @@ def call_in(item: JsonObject, kind: CallKind) -> ToolCall:
 
 
 def call_out(call: ToolCall) -> JsonObject:
-    """The item again."""
+    """Write the item of a call."""
     fields, shape = unpack(call.extra)
     kind = kind_of(call)
     out: JsonObject = {"type": kind.call, "call_id": call.id}
@@ -170,18 +170,18 @@ def call_out(call: ToolCall) -> JsonObject:
 
 
 def kind_of(call: ToolCall) -> CallKind:
-    """The kind of item the call came as; a function's for one that came in another format."""
+    """Return the kind of a call; a function call if it came in another format."""
     return CALLS[cast(str, unpack(call.extra)[1].get("kind", FUNCTION.call))]
 
 
 def result_in(item: JsonObject) -> ToolResult:
-    """An item that answers a call."""
+    """Read an item that answers a call."""
     fields = dict(item)
     kind = OUTPUTS[cast(str, fields.pop("type"))]
     content, form = content_in(fields, "output", input_in)
     call = take_text(fields, "call_id")
     named = None
-    if not call and kind.call == "local_shell_call":  # its output names the call under `id`
+    if not call and kind.call == "local_shell_call":  # its output has the id of the call in `id`
         call = take_text(fields, "id")
         named = "id" if call else None
     shape: JsonObject = {
@@ -194,7 +194,7 @@ def result_in(item: JsonObject) -> ToolResult:
 
 
 def result_out(result: ToolResult, answered: CallKind = FUNCTION) -> JsonObject:
-    """The item again; a result of another format is written for the kind of call it answers."""
+    """Write the item of a result; one from another format is written for the kind of call it answers."""
     fields, shape = unpack(result.extra)
     kind = CALLS[cast(str, shape.get("kind", answered.call))]
     out: JsonObject = {"type": kind.output, cast(str, shape.get("named", "call_id")): result.call}
@@ -202,14 +202,14 @@ def result_out(result: ToolResult, answered: CallKind = FUNCTION) -> JsonObject:
 
 
 NAME = "openai-responses"
-THOUGHT = ("summary", "content")  # the fields of a reasoning item that hold its text
+THOUGHT = ("summary", "content")  # the fields of a reasoning item with its text
 
 
 # --- messages ------------------------------------------------------------------------------------
 
 
 def message_in(item: JsonObject, role: Role) -> Message:
-    """A message item of the user or the system."""
+    """Read a message item of the user or the system."""
     fields = dict(item)
     written_role = fields.pop("role")
     parts, form = content_in(fields, "content", input_in)
@@ -224,7 +224,7 @@ def message_in(item: JsonObject, role: Role) -> Message:
 
 
 def message_out(message: Message) -> JsonObject:
-    """The item again."""
+    """Write a message item of the user or the system."""
     fields, shape = unpack(message.extra)
     role = shape.get("role", message.role.value)
     spoken = [part for part in message.parts if isinstance(part, Text | Image | Opaque)]
@@ -233,7 +233,7 @@ def message_out(message: Message) -> JsonObject:
 
 
 def _spoken_in(item: JsonObject) -> list[Part]:
-    """A message item of the assistant; one that holds more than words and pictures is carried as it is."""
+    """Read a message item of the assistant; one with more than text and images is passed through."""
     fields = dict(item)
     parts, form = content_in(fields, "content", output_in)
     if not parts or not all(isinstance(part, Text | Image) for part in parts):
@@ -258,7 +258,7 @@ def _spoken_out(parts: list[Text | Image]) -> JsonObject:
 
 
 def _head(part: Part) -> str | None:
-    """The fields of the message item that begins with this block; None if it joins the one before."""
+    """Return the fields of the message item that begins with this block; None if it belongs to the one before."""
     return cast("str | None", unpack(part.extra)[1].get("item")) if isinstance(part, Text | Image) else None
 
 
@@ -276,7 +276,7 @@ def _with_extra(part: Text | Image, extra: str) -> Text | Image:
 
 
 def parts_in(item: JsonObject) -> list[Part]:
-    """What one item of the assistant says or does."""
+    """Read one item of the assistant."""
     kind = item.get("type")
     if kind == "message" or (kind is None and "role" in item):
         return _spoken_in(item)
@@ -288,7 +288,7 @@ def parts_in(item: JsonObject) -> list[Part]:
 
 
 def items_out(parts: Iterable[Part]) -> list[JsonObject]:
-    """The items again, in order."""
+    """Write the items of an assistant's parts, in order."""
     out: list[JsonObject] = []
     spoken: list[Text | Image] = []
     for part in parts:
@@ -316,7 +316,7 @@ def items_out(parts: Iterable[Part]) -> list[JsonObject]:
 
 
 def _reasoning_in(item: JsonObject) -> Reasoning:
-    """The words of summary and content. The seal is the encrypted content, else the id under which it is stored."""
+    """Read a reasoning item. Its signature is the encrypted content, otherwise the id under which it is stored."""
     fields = dict(item)
     del fields["type"]
     blocks: JsonObject = {key: fields.pop(key) for key in THOUGHT if isinstance(fields.get(key), list)}

@@ -2,10 +2,10 @@
 
     {"instructions": "…", "input": [{"type": "reasoning", …}, {"type": "function_call", …}, …], "tools": […]}
 
-The items the assistant makes in a row are one message: a reasoning item and the item after it are one
-unit, and the provider refuses either without the other. If an edit parted them, the reasoning is not
-sent, and the other item goes without its id, under which the provider would look for the reasoning.
-Each result is a message of its own. `instructions` are the leading system message.
+A row of the assistant's items is one message. A reasoning item and the item after it are one unit: the provider refuses
+either without the other. If an edit separated them, the reasoning is not sent, and the other item is sent without its
+id, under which the provider would look for the reasoning. Each result is a separate message. `instructions` is the
+leading system message.
 """
 
 from collections.abc import Sequence
@@ -47,10 +47,10 @@ COMPACTIONS = frozenset({"compaction", "compaction_summary", "context_compaction
 LONGEST_CALL_ID = 64  # characters
 NEEDS_NO_ID = frozenset({"message", *CALLS})
 
-#: The place of a message that did not come as an item.
+#: The places of messages that did not come as items.
 INSTRUCTIONS = "instructions"
 WHOLE_INPUT = "input"
-#: The place of one that stands for what was said before, and that only the provider can read.
+#: The place of an item that replaces earlier messages and that only the provider can read.
 COMPACTION_ITEM = "compaction"
 
 
@@ -58,14 +58,14 @@ COMPACTION_ITEM = "compaction"
 
 
 def read_body(raw: Json) -> Document:
-    """A request body, or a bare list of items."""
+    """Read a request body, or a plain list of items."""
     fields = body_fields(raw, "input", NAME)
     absent = None if "input" in fields else True
     system, asked = take_text(fields, "instructions"), take_text(fields, "input")
     head = [_plain(Role.SYSTEM, system, INSTRUCTIONS)] if system else []
     if asked:
         messages: History = (_plain(Role.USER, asked, WHOLE_INPUT),)
-    elif fields.get("input") in (None, ""):  # a stored prompt or an earlier response may say it all
+    elif fields.get("input") in (None, ""):  # a stored prompt or an earlier response may have everything
         messages = ()
     else:
         messages = read_items(take_list(fields, "input", NAME), "input")
@@ -80,7 +80,7 @@ def read_body(raw: Json) -> Document:
 
 
 def write_body(document: Document) -> JsonObject:
-    """The body again; of a document of another format its model, instructions and input."""
+    """Write the body of a request; for a document of another format, its model, instructions and input."""
     fields, shape = settings_of(document, NAME)
     if document.bare:
         return fields | {"input": cast(Json, _items_of(document.messages))}
@@ -94,7 +94,7 @@ def write_body(document: Document) -> JsonObject:
 
 
 def write_history(messages: Sequence[Message]) -> JsonObject:
-    """Any history as it is sent; the leading system text of other formats becomes the instructions."""
+    """Write a history of any format. The leading system text of other formats becomes the instructions."""
     head = 0
     if messages and _place(messages[0]) == INSTRUCTIONS:
         head = 1
@@ -107,7 +107,7 @@ def write_history(messages: Sequence[Message]) -> JsonObject:
 
 
 def _items_of(messages: Sequence[Message]) -> list[JsonObject]:
-    """The items of a history. A result that came in another format answers its call in the call's own kind."""
+    """Write the items of a history. A result from another format is written for the kind of its call."""
     kinds: dict[CallId, CallKind] = {}
     items: list[JsonObject] = []
     for message in messages:
@@ -122,17 +122,17 @@ def _items_of(messages: Sequence[Message]) -> list[JsonObject]:
 
 
 def read_message(raw: Json, where: str = "") -> Message:
-    """One item as a message."""
+    """Read one item as a message."""
     return read_items((raw,), where)[0]
 
 
 def read_messages(items: Sequence[Json]) -> History:
-    """The messages in the items of a body."""
+    """Read the messages in the items of a body."""
     return read_items(items, "input")
 
 
 def read_items(items: Sequence[Json], where: str = "") -> History:
-    """The messages in a list of items."""
+    """Read the messages in a list of items."""
     messages: list[Message] = []
     row: list[JsonObject] = []
     for index, raw in enumerate(items):
@@ -144,7 +144,7 @@ def read_items(items: Sequence[Json], where: str = "") -> History:
             row = []
         if role is Role.TOOL:
             messages.append(Message(role, (result_in(item),), origin=NAME))
-        elif alone:  # nobody here can read it, so it must not be cut: it stands for much that was said
+        elif alone:  # only the provider can read it, and it replaces much of the history: keep it as system text
             messages.append(Message(Role.SYSTEM, (opaque(item),), origin=NAME, extra=pack({}, place=COMPACTION_ITEM)))
         elif role is Role.ASSISTANT:
             row.append(item)
@@ -154,7 +154,7 @@ def read_items(items: Sequence[Json], where: str = "") -> History:
 
 
 def write_message(message: Message) -> list[JsonObject]:
-    """The items the message becomes; none if all of it belongs to another format."""
+    """Write the items of a message; none if all of it belongs to another format."""
     if message.role is Role.TOOL:
         return _answers_out(message, {})
     if message.origin != NAME:
@@ -185,12 +185,12 @@ def _place(message: Message) -> Json:
 
 def _checked(raw: Json, where: str) -> JsonObject:
     if not isinstance(raw, dict):
-        raise WireError(f"an item is an object, not {type(raw).__name__}", fmt=NAME, where=where)
+        raise WireError(f"an item must be an object, not {type(raw).__name__}", fmt=NAME, where=where)
     kind = raw.get("type")
     if kind is not None and not isinstance(kind, str):
-        raise WireError(f"a type is a string, not {type(kind).__name__}", fmt=NAME, where=at(where, "type"))
+        raise WireError(f"a type must be a string, not {type(kind).__name__}", fmt=NAME, where=at(where, "type"))
     if kind is None and "role" not in raw and not isinstance(raw.get("id"), str):
-        raise WireError("an item has a type, a role, or the id of another item", fmt=NAME, where=where)
+        raise WireError("an item needs a type, a role, or the id of another item", fmt=NAME, where=where)
     return raw
 
 
@@ -210,13 +210,13 @@ def _role(item: JsonObject, where: str) -> Role:
 
 
 def _row_in(row: list[JsonObject]) -> Message:
-    """The assistant's items as one message, with a note of which reasoning led to which item."""
+    """Return the assistant's items as one message, with the hint which reasoning led to which item."""
     parts = tuple(part for item in row for part in parts_in(item))
     return Message(Role.ASSISTANT, parts, origin=NAME, extra=pack({}, units=cast(Json, _units(row)) or None))
 
 
 def _units(items: Sequence[JsonObject]) -> list[list[str]]:
-    """Each reasoning that has a name, and the item it led to, last first."""
+    """Return each reasoning with an id, and the item it led to, last first."""
     units = []
     led_to: JsonObject | None = None
     for item in reversed(items):
@@ -228,13 +228,13 @@ def _units(items: Sequence[JsonObject]) -> list[list[str]]:
 
 
 def _identity(item: JsonObject) -> str:
-    """What an item is known by: its id, that of the call, else its kind."""
+    """Return what identifies an item: its id, the id of its call, or its type."""
     names = (item.get("id"), item.get("call_id"), item.get("type"))
     return next((name for name in names if isinstance(name, str) and name), "message")
 
 
 def _whole_units(items: list[JsonObject], units: list[list[str]]) -> list[JsonObject]:
-    """The items without halves of units.
+    """Return the items without incomplete units.
 
     Example: reasoning r, call c, units [[r, c]] -> both;  r alone -> nothing;  c alone -> c without its id
     """

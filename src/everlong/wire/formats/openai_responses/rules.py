@@ -42,7 +42,7 @@ def _usual_part(part: Part, spoken: str) -> Part | None:
 
 
 def _usual_item(part: Opaque, item: Json) -> Opaque | Text | None:
-    """What is carried as it came: a message without blocks that are refused, a note for a picture that is none."""
+    """Return a passed-through item as accepted: a message without refused blocks, a note for an image without data."""
     if isinstance(item, dict) and _kind(item) == "input_image" and not _has_picture(item):
         return Text(image_note(Image()))
     if not isinstance(item, dict) or _kind(item) != "message":
@@ -78,17 +78,17 @@ CALLS = frozenset(
     }
 )
 OUTPUTS = frozenset(f"{kind}_output" for kind in CALLS)
-# Tuples, because the value of a role need not be hashable.
+# Tuples, because the value of a role may not be hashable.
 SYSTEM_ROLES = ("system", "developer")
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]+")
 ROLES = (*SYSTEM_ROLES, "user", "assistant")
-#: Blocks that only the other side may use; kinds that we do not know are let pass.
+#: Blocks that only one side may use: the user's, and the assistant's. Unknown kinds are accepted.
 OURS = frozenset({"input_text", "input_image", "input_file", "input_audio"})
 THEIRS = frozenset({"output_text", "refusal"})
 
 
 def responses_problems(payload: JsonObject) -> Iterator[Problem]:
-    """Everything that is wrong with the input of a request."""
+    """Yield everything that is wrong with the input of a request."""
     items = payload.get("input")
     if isinstance(items, str) and not blank(items):
         return
@@ -99,7 +99,7 @@ def responses_problems(payload: JsonObject) -> Iterator[Problem]:
     for index, item in enumerate(items):
         where = f"input[{index}]"
         if not isinstance(item, dict):
-            yield Problem(where, "is no object")
+            yield Problem(where, "is not an object")
             continue
         readable.append((where, item))
         yield from _item_problems(where, item)
@@ -110,17 +110,17 @@ def responses_problems(payload: JsonObject) -> Iterator[Problem]:
 
 
 def problems_beside(payload: JsonObject) -> Iterator[Problem]:
-    """Everything that is wrong beside the input."""
+    """Yield everything that is wrong outside the input."""
     system = payload.get("instructions")
     if system is not None and not isinstance(system, str):
-        yield Problem("instructions", f"is text, not {shown(system)}")
+        yield Problem("instructions", f"must be text, not {shown(system)}")
     yield from tool_problems(payload.get("tools"), _tool_fault)
 
 
 def _tool_fault(tool: Json) -> str:
-    """Why the provider would refuse a declaration; "" if it would not."""
+    """Return why the provider would refuse a declaration; "" if it would accept it."""
     if not isinstance(tool, dict):
-        return f"is an object, not {shown(tool)}"
+        return f"must be an object, not {shown(tool)}"
     if not isinstance(tool.get("type"), str):
         return "needs a type"
     if tool["type"] != "function":
@@ -128,7 +128,7 @@ def _tool_fault(tool: Json) -> str:
     if not _filled(tool.get("name")):
         return "needs a name"
     schema = tool.get("parameters")
-    return "" if schema is None or isinstance(schema, dict) else "has parameters that are no object"
+    return "" if schema is None or isinstance(schema, dict) else "has parameters that are not an object"
 
 
 def _kind(item: JsonObject) -> str:
@@ -153,7 +153,7 @@ def _thought_problems(where: str, item: JsonObject) -> Iterator[Problem]:
     summary = item.get("summary")
     for index, block in enumerate(summary if isinstance(summary, list) else ()):
         if not isinstance(block, dict) or block.get("type") != "summary_text" or not isinstance(block.get("text"), str):
-            yield Problem(f"{where}.summary[{index}]", "is no text of a summary")
+            yield Problem(f"{where}.summary[{index}]", "is not the text of a summary")
 
 
 def _message_problems(where: str, item: JsonObject) -> Iterator[Problem]:
@@ -161,7 +161,7 @@ def _message_problems(where: str, item: JsonObject) -> Iterator[Problem]:
     if role not in ROLES:
         yield Problem(where, f"unknown role {shown(role)}")
     elif not isinstance(content, str | list) or not content or blank(content):
-        yield Problem(where, f"{role} message says nothing")
+        yield Problem(where, f"{role} message is empty")
     for index, block in enumerate(content if isinstance(content, list) else ()):
         yield from _block_problems(f"{where}.content[{index}]", block, str(role))
 
@@ -169,13 +169,13 @@ def _message_problems(where: str, item: JsonObject) -> Iterator[Problem]:
 def _block_problems(where: str, block: Json, role: str) -> Iterator[Problem]:
     kind = block.get("type") if isinstance(block, dict) else None
     if not isinstance(block, dict) or not isinstance(kind, str):
-        yield Problem(where, "is no content block")
+        yield Problem(where, "is not a content block")
     elif kind in (OURS if role == "assistant" else THEIRS):
-        yield Problem(where, f"{role} message holds {kind}")
+        yield Problem(where, f"{role} message contains {kind}")
     elif kind in ("input_text", "output_text") and not _filled(block.get("text")):
         yield Problem(where, "text block is empty")
     elif kind == "input_image" and not _has_picture(block):
-        yield Problem(where, "picture is empty")
+        yield Problem(where, "image is empty")
 
 
 def _filled(text: Json) -> bool:
@@ -199,26 +199,26 @@ def _call_problems(where: str, item: JsonObject, kind: str) -> Iterator[Problem]
         if not isinstance(name, str) or not TOOL_NAME.fullmatch(name):
             yield Problem(where, f"tool name {shown(name)} is not accepted")
     elif kind == "custom_tool_call" and not (isinstance(item.get("input"), str) and _filled(item.get("name"))):
-        yield Problem(where, "a custom call has a name, and text as its input")
+        yield Problem(where, "a custom call needs a name and text as its input")
     elif kind in ("function_call_output", "custom_tool_call_output"):
         yield from _output_problems(where, item.get("output"))
 
 
 def _output_problems(where: str, output: Json) -> Iterator[Problem]:
     if not isinstance(output, str | list) or not output or blank(output):
-        yield Problem(where, "tool result says nothing")
+        yield Problem(where, "tool result is empty")
     for index, block in enumerate(output if isinstance(output, list) else ()):
         yield from _block_problems(f"{where}.output[{index}]", block, "tool")
 
 
 def _order_problems(items: Sequence[tuple[str, JsonObject]]) -> Iterator[Problem]:
-    """Kinds that only the provider can read, such as its own compaction, may come before the first question."""
+    """Yield faults of order. Items that only the provider can read, such as a compaction, may come before the user."""
     known = CALLS | OUTPUTS | {"message", "reasoning"}
     spoken = [(where, item) for where, item in items if _kind(item) in known and item.get("role") not in SYSTEM_ROLES]
     if not spoken:
-        yield Problem("input", "nobody but the system speaks")
+        yield Problem("input", "there are only system messages")
     elif spoken[0][1].get("role") != "user":
-        yield Problem(spoken[0][0], f"first item is {_kind(spoken[0][1])}, not a message of the user")
+        yield Problem(spoken[0][0], f"first item is {_kind(spoken[0][1])}, not a user message")
 
 
 def _pair_problems(items: Sequence[tuple[str, JsonObject]]) -> Iterator[Problem]:
@@ -235,7 +235,7 @@ def _pair_problems(items: Sequence[tuple[str, JsonObject]]) -> Iterator[Problem]
             del waiting[call]
         elif _kind(item) in OUTPUTS:
             yield Problem(
-                where, f"tool result {call} " + ("is given twice" if call in seen else "answers no call before it")
+                where, f"tool result {call} " + ("appears twice" if call in seen else "has no matching call before it")
             )
     for call, where in waiting.items():
         yield Problem(where, f"call {call} has no result after it")

@@ -1,4 +1,4 @@
-"""Responses as clients speak it to a server of ours: errors, one form of an item, usage, opaque items."""
+"""Responses for a server: errors, the canonical form of an item, usage, opaque items."""
 
 from collections.abc import Mapping, Sequence
 from typing import cast
@@ -19,7 +19,7 @@ __all__ = ["DELTAS", "SERVER", "THOUGHTS", "ItemParts"]
 
 # --- errors ----------------------------------------------------------------------------------------
 
-#: What a failed response holds besides its error.
+#: The fields of a failed response besides its error.
 FAILED_RESPONSE: Mapping[str, Json] = {
     "id": "resp_everlong",
     "object": "response",
@@ -38,9 +38,9 @@ FAILED_RESPONSE: Mapping[str, Json] = {
 
 
 def _error_events(status: int, kind: str, message: str, sequence: int) -> list[Event]:
-    """An `error`, on which OpenAI's SDK raises, then a `response.failed`, which is what Codex waits for.
+    """Return an `error`, on which OpenAI's SDK raises, then a `response.failed`, which Codex waits for.
 
-    The error has its fields twice, within and beside: documented is one, sent by OpenAI the other.
+    The fields of the error are repeated next to it: OpenAI documents one form and sends the other.
     """
     error = error_object(status, kind, message)
     beside: JsonObject = {name: error[name] for name in ("code", "message", "param")}
@@ -50,11 +50,11 @@ def _error_events(status: int, kind: str, message: str, sequence: int) -> list[E
     return [("error", first), ("response.failed", last)]
 
 
-# --- one form of an item ---------------------------------------------------------------------------
+# --- the canonical form of an item -----------------------------------------------------------------
 
 
 def _in_blocks(item: JsonObject) -> JsonObject:
-    """The item with its text as a block, as OpenAI's own clients write it."""
+    """Return the item with its text as a block, as OpenAI's own clients write it."""
     content = item.get("content")
     if isinstance(content, str) and content and item.get("role") in ("user", "system", "developer"):
         return item | {"content": [{"type": "input_text", "text": content}]}
@@ -62,7 +62,7 @@ def _in_blocks(item: JsonObject) -> JsonObject:
 
 
 def _compared(item: JsonObject) -> JsonObject:
-    """A message has its type, and text is a string wherever it is nothing but text."""
+    """Return the item for comparison: a message with its type, and a single text block as a string."""
     item = item if "type" in item or "role" not in item else item | {"type": "message"}
     content = item.get("content")
     block = content[0] if isinstance(content, list) and len(content) == 1 else None
@@ -79,14 +79,14 @@ def _of_assistant(kind: str | None, role: str | None) -> bool:
 
 # --- opaque items ----------------------------------------------------------------------------------
 
-#: Items that come before the call they led to; each sample is whole.
+#: Complete samples of the items that come before the call they led to.
 THOUGHTS: tuple[JsonObject, ...] = (
     {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c2VhbGVk"},
 )
 
 
 class ItemParts(ThoughtParts):
-    """Encrypted reasoning."""
+    """Restores encrypted reasoning."""
 
     SEALS: Mapping[str, str] = {"reasoning": "encrypted_content"}
 
@@ -98,11 +98,11 @@ class ItemParts(ThoughtParts):
         return identity if isinstance(identity, str) else ""
 
     def call_content(self, call: JsonObject) -> tuple[Json, Json]:
-        """Return the name and what the kind of call holds."""
+        """Return the name and the arguments of a call, by its kind."""
         return call.get("name"), call.get(CALLS[str(call["type"])].payload)
 
-    def parts(self, members: Sequence[Json], model: str = "") -> dict[str, JsonText]:  # noqa: ARG002 - all want it back
-        """Return the reasoning to remember of an answer's items."""
+    def parts(self, members: Sequence[Json], model: str = "") -> dict[str, JsonText]:  # noqa: ARG002 - all models alike
+        """Return the reasoning of an answer's items that must be remembered."""
         return self._thoughts(members)
 
     def restored(self, members: list[JsonObject], find: Find) -> list[JsonObject]:
@@ -114,7 +114,7 @@ class ItemParts(ThoughtParts):
         return block.get("type") == "reasoning" or block.get("role") == "assistant"
 
 
-# --- events that hold nothing but more of one text -------------------------------------------------
+# --- events that only add to one text --------------------------------------------------------------
 
 TEXTS = frozenset(
     {

@@ -1,4 +1,4 @@
-"""OpenAI Responses: a reply as the provider writes it."""
+"""OpenAI Responses: write a reply as the provider does."""
 
 from collections.abc import Iterator
 
@@ -48,7 +48,7 @@ def _whole(reply: WrittenReply) -> JsonObject:
 
 
 def _events(reply: WrittenReply) -> Iterator[NamedEvent]:
-    """Every event as the provider sends it, numbered: clients of its maker read them all."""
+    """Yield every event that the provider sends, numbered: its own clients read them all."""
     whole = _whole(reply)
     begun: Json = whole | {"status": "in_progress", "output": [], "usage": None}
     events = [_named("response.created", {"response": begun}), _named("response.in_progress", {"response": begun})]

@@ -1,4 +1,4 @@
-"""CrewAI: a crew of one agent with a tool. Each of its tasks is a conversation of its own."""
+"""CrewAI: a crew of one agent with a tool. Each of its tasks is a separate conversation."""
 
 import os
 from importlib.metadata import version

@@ -1,7 +1,7 @@
 """LlamaIndex: a `FunctionAgent` with a tool, on its OpenAI-like, OpenAI responses or Anthropic model.
 
-Its memory leaves out what is older than a limit, by default three quarters of the window that it assumes; a larger
-limit keeps it from that, because that is what the gateway is for.
+Its memory leaves out messages beyond a limit, by default three quarters of the window that it assumes; a larger limit
+prevents that, because it is the gateway's task.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-os.environ.pop("TIKTOKEN_CACHE_DIR", None)  # its own package has the files
+os.environ.pop("TIKTOKEN_CACHE_DIR", None)  # its package brings the files
 
 from llama_index.core.agent.workflow import FunctionAgent  # type: ignore[import-not-found]
 from llama_index.core.memory import ChatMemoryBuffer  # type: ignore[import-not-found]

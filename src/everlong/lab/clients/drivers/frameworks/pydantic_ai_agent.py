@@ -34,7 +34,7 @@ def _messages(task: Task) -> None:
 
 
 async def _consume(_: Any, events: Any) -> None:
-    """Read the events of an agent: with such a handler it streams every answer."""
+    """Read the events of an agent; with such a handler it streams every answer."""
     async for _event in events:
         pass
 

@@ -1,4 +1,4 @@
-"""smolagents: a `CodeAgent` with one tool. The model writes code; what the code prints comes back as a user message."""
+"""smolagents: a `CodeAgent` with one tool. The model writes code; the output of the code becomes a user message."""
 
 from importlib.metadata import version
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""aider with a file in the chat: its command line makes the coder, which is then told one thing after the other.
+"""aider with a file in the chat: its command line creates the coder, which then gets one message after the other.
 
-aider shortens a long chat by itself; its own option keeps it from that, because that is what the gateway is for.
+aider shortens a long chat by itself; one of its options prevents that, because it is the gateway's task.
 """
 
 from importlib.metadata import version

@@ -1,6 +1,6 @@
 """Claude Code in sessions of several kinds: a process for each turn, hooks with constant text, its own compaction off.
 
-The mode names the kind: how a turn goes on with the session before it, and what else is set.
+The mode names the kind: how a turn continues the session before it, and what else is set.
 """
 
 import json
@@ -12,9 +12,9 @@ from everlong.lab.clients.drivers.task import Task, output_of, run
 
 #: As `everlong wrap` sets them; the length of answers is the program's own.
 SET_UP = {"ANTHROPIC_API_KEY": "key", "DISABLE_AUTO_COMPACT": "1"}
-TOLD = "Keep to the style guide of the harbour office, and report what is unclear."
+INSTRUCTION = "Keep to the style guide of the harbour office, and report what is unclear."
 COMPACTED_EVERY = 6  # turns, by hand
-LINE = {"type": "command", "command": f"echo '{TOLD}'"}
+LINE = {"type": "command", "command": f"echo '{INSTRUCTION}'"}
 SETTINGS = {"hooks": {"UserPromptSubmit": [{"hooks": [LINE]}], "SessionStart": [{"hooks": [LINE]}]}}
 
 
@@ -35,7 +35,7 @@ def _messages(task: Task) -> None:
 
 
 def _going_on(kind: str, session: str) -> list[str]:
-    """Return how a turn goes on with the session before it."""
+    """Return the options with which a turn continues the session before it."""
     if not session:
         return []
     match kind:

@@ -15,7 +15,7 @@ base_url = "{address}/v1"
 env_key = "EVERLONG_KEY"
 wire_api = "responses"
 """
-#: The files lie in a folder made for the run, and the model that asks is a script.
+#: The files are in a folder made for the run, and the calling model is a script.
 FREE = "--dangerously-bypass-approvals-and-sandbox"
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from everlong.lab.clients.drivers.task import Task, output_of, run
 
-#: With another address it takes a way to log in that it does not offer to programs; a key is one that it does.
+#: With another address it chooses a login that does not work for programs; a key does.
 SETTINGS = {"security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": False}}
 
 

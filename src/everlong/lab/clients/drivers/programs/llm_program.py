@@ -16,7 +16,7 @@ def read_file(path: str) -> str:
     "Read a text file."
     return Path(path).read_text(encoding="utf-8")
 """
-ENDLESS = ("--chain-limit", "0")  # five answers are its default, and a task takes more
+ENDLESS = ("--chain-limit", "0")  # its default is five answers, and a task needs more
 
 
 def _talk(task: Task) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from everlong.lab.clients.drivers.task import Task, output_of, run
 
-#: How pi names the formats.
+#: pi's names for the formats.
 APIS = {"chat": "openai-completions", "responses": "openai-responses", "messages": "anthropic-messages"}
 QUIET = {"PI_OFFLINE": "1", "PI_TELEMETRY": "0"}
 

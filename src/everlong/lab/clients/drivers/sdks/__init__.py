@@ -1,1 +1,1 @@
-"""Drivers of SDKs: clients of one API, with a loop of our own around them."""
+"""Drivers of SDKs: clients of one API, with our own loop around them."""

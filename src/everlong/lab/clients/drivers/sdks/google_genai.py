@@ -1,4 +1,4 @@
-"""Google's SDK: its chat, which keeps the history by itself, with calls of a function that the driver answers."""
+"""Google's SDK: its chat, which keeps the history itself; the driver answers the function calls."""
 
 import json
 from typing import Any

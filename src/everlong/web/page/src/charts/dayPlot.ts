@@ -9,8 +9,8 @@ import { inkOf, stripes } from "./ink";
 import { stacked, type Series } from "./series";
 
 const HEIGHT = 190; // pixels
-const AXIS_ROOM = 52; // pixels left for the figures of the upright axis
-const DAY_LABEL_HEIGHT = 26; // pixels below the level axis
+const AXIS_ROOM = 52; // pixels for the figures of the vertical axis
+const DAY_LABEL_HEIGHT = 26; // pixels below the horizontal axis
 const DAY_LABEL_ROOM = 64; // pixels that the name of a day needs
 
 export interface DayPlot {

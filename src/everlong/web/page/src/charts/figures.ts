@@ -17,7 +17,7 @@ export function money(amount: number): string {
   }).format(amount);
 }
 
-/** A number in little room.  48213 -> "48K", in Chinese "4.8万" */
+/** A number in short form.  48213 -> "48K", in Chinese "4.8万" */
 export function short(value: number): string {
   return new Intl.NumberFormat(speech.now, { notation: "compact", maximumFractionDigits: 1 }).format(value);
 }
@@ -39,12 +39,12 @@ export function day(text: string): string {
   return Number.isNaN(at.getTime()) ? text : at.toLocaleDateString(speech.now, { month: "short", day: "numeric" });
 }
 
-/** The hour to the second, for requests that follow each other quickly. */
+/** The time to the second, for requests that follow each other quickly. */
 export function clock(at: Date): string {
   return Number.isNaN(at.getTime()) ? "" : at.toLocaleTimeString(speech.now, { hour12: false });
 }
 
-/** The one of two words that fits a count.  counted(1, "a_one", "a_other") -> "a_one" */
+/** The word of two that fits a count.  counted(1, "a_one", "a_other") -> "a_one" */
 export function counted<K>(n: number, one: K, other: K): K {
   return n === 1 ? one : other;
 }

@@ -8,7 +8,7 @@ export interface Series {
   values: number[];
 }
 
-/** Each series on top of those before it; nothing is drawn for nothing.  [[1, 2], [3, 0]] -> [[1, 2], [4, null]] */
+/** Stack each series on those before it; a zero becomes null: no bar.  [[1, 2], [3, 0]] -> [[1, 2], [4, null]] */
 export function stacked(series: Pick<Series, "values">[]): (number | null)[][] {
   const below: number[] = [];
   return series.map(({ values }) =>

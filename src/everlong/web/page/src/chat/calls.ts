@@ -21,7 +21,7 @@ export function argumentLine(given: unknown): string {
     .slice(0, 200);
 }
 
-/** All of the arguments, to be read. */
+/** All arguments as readable text. */
 export function argumentText(given: unknown): string {
   const value = parsed(given);
   return typeof value === "string" ? value : JSON.stringify(value ?? {}, null, 2);

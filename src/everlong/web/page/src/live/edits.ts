@@ -13,7 +13,7 @@ export interface LiveEdit {
   after: number;
 }
 
-/** What is not an edit is left out; an unknown action counts as a repair. */
+/** Read edits. Anything else is left out; an unknown action counts as a repair. */
 export function readEdits(told: unknown[]): LiveEdit[] {
   return told.flatMap((one) => {
     if (typeof one !== "object" || one === null) return [];

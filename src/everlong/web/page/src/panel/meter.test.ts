@@ -1,14 +1,20 @@
 import { describe, expect, it } from "vitest";
-import { fill, level, partShares, readWindow } from "./meter";
+import { fill, level, partShares, readWindow, usage } from "./meter";
 
 describe("how full the window is", () => {
   it.each([
     ["below the mark", 50, "calm"],
-    ["at the mark", 60, "over"],
+    ["at the mark", 60, "calm"],
+    ["beyond the mark", 61, "over"],
     ["nearly full", 90, "full"],
     ["beyond the limit", 140, "full"],
   ] as const)("%s", (_, tokens, expected) => {
     expect(level({ tokens, limit: 100, high: 60 })).toBe(expected);
+  });
+
+  it("is a share of the whole window, or of none", () => {
+    expect(usage({ tokens: 45_230, window: 128_000 })).toBeCloseTo(0.3534);
+    expect(usage({ tokens: 45_230, window: null })).toBeNull();
   });
 
   it("has no share of a limit that is not there", () => {

@@ -1,7 +1,7 @@
 /** What a context's figures mean: how full, how near, what it is made of. Pure; knows no words and no page. */
 import type { Context, Part } from "../api";
 
-/** Parts in the order of the window: what stands first in a request stands first in the picture. */
+/** The parts in the order in which a request has them. */
 export const PARTS: readonly Part[] = [
   "system",
   "standing",
@@ -23,10 +23,15 @@ export function fill(context: Pick<Context, "tokens" | "limit">): number {
   return context.limit > 0 ? context.tokens / context.limit : 0;
 }
 
-/** "over": the threshold is passed; "full": little is left at all. */
+/** How much of the window is used, as every surface shows it; null if the window is unknown. */
+export function usage(context: Pick<Context, "tokens" | "window">): number | null {
+  return context.window ? context.tokens / context.window : null;
+}
+
+/** "over": beyond the threshold, so that the next request is compacted; "full": little of the limit is left. */
 export function level(context: Pick<Context, "tokens" | "limit" | "high">): Level {
   if (fill(context) >= NEARLY_FULL) return "full";
-  return context.high > 0 && context.tokens >= context.high ? "over" : "calm";
+  return context.high !== null && context.tokens > context.high ? "over" : "calm";
 }
 
 export interface PartShare {

@@ -1,6 +1,6 @@
-/** A summary while it is being written, as people read it. */
+/** A summary that is being written, in readable form. */
 
-/** A string, finished or not, and the colon that makes it a name. */
+/** A JSON string, complete or not, and the colon that makes it a name. */
 const STRING = /"((?:[^"\\]|\\.)*)(?:"|$)(\s*:)?/g;
 
 /**

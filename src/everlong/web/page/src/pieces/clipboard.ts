@@ -1,4 +1,4 @@
-/** Copy text; where the page may not use the clipboard (plain http on another host), by the old way. -> whether it worked */
+/** Copy text; in the old way if the page may not use the clipboard (http on another host). -> whether it worked */
 export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);

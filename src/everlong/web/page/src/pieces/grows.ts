@@ -1,4 +1,4 @@
-/** A text area that grows with its text, where the browser cannot do so by itself (`field-sizing`). */
+/** Make a text area grow with its text, if the browser cannot do so by itself (`field-sizing`). */
 export function grows(area: HTMLTextAreaElement, _text: string): { update?: () => void } {
   if (CSS.supports("field-sizing", "content")) return {};
   const fit = () => {

@@ -6,10 +6,10 @@ export interface Item {
   act: () => void;
   note?: string;
   icon?: IconName;
-  /** Set where one of several can be chosen. */
+  /** Set if one of several items can be chosen. */
   chosen?: boolean;
   danger?: boolean;
   disabled?: boolean;
-  /** A line above it. */
+  /** Whether there is a line above it. */
   divided?: boolean;
 }

@@ -1,5 +1,6 @@
-/** Saving settings: every change goes to the server at once, in order, and the page takes over what it answers. */
+/** Saves settings: every change goes to the server at once, in order, and the page applies the answer. */
 import { api, ApiError, type Settings } from "../api";
+import { explained } from "../failures/failures";
 import { app } from "../state/app.svelte";
 
 /** How the last change went; shown next to the title. */
@@ -12,7 +13,7 @@ const TOLD_FOR = 2_500; // milliseconds that "saved" stays in view
 let last: Promise<unknown> = Promise.resolve();
 let timer: ReturnType<typeof setTimeout> | undefined;
 
-/** Change some settings. -> whether the server took them. One at a time: it gets the whole of them each time. */
+/** Change some settings, one change at a time: the server gets all settings each time. -> whether it accepted them */
 export function changeSettings(change: Partial<Settings>): Promise<boolean> {
   const mine = last.then(() => save(change));
   last = mine;
@@ -31,8 +32,8 @@ async function save(change: Partial<Settings>): Promise<boolean> {
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     saving.state = "failed";
-    saving.reason = error.message;
-    app.say(error.message, true);
+    saving.reason = explained(error);
+    app.tell(error);
     return false;
   }
 }

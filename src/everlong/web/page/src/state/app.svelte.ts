@@ -1,5 +1,6 @@
 /** What belongs to the whole page: the server's state, the place (route), the theme, the drawers. */
-import { api, ApiError, onLoginNeeded, type Model, type Settings, type State } from "../api";
+import { api, ApiError, onLoginNeeded, type Entry, type Model, type Settings, type State } from "../api";
+import { explained } from "../failures/failures";
 import { t } from "../words";
 import { speech } from "../words/language.svelte";
 import { readRoute, type Route } from "./route";
@@ -14,10 +15,13 @@ class App {
   route = $state<Route>(readRoute(location.hash));
   theme = $state<Theme>("system");
   loginNeeded = $state(false);
+  /** How the reader gets in, and why that failed the last time. */
+  entry = $state<Entry>("login");
+  entryProblem = $state("");
   /** The server did not answer at the start. */
   offline = $state(false);
   #width = $state(innerWidth);
-  /** The sidebar (and the panel) lie over the chat as drawers; the widths are those of App.svelte's styles. */
+  /** Whether the sidebar (and the panel) are drawers over the chat; the widths are those of App.svelte's styles. */
   narrow = $derived(this.#width <= 820);
   panelFloats = $derived(this.#width <= 1180);
   /** The model of the thread that is about to begin; "" is the default. */
@@ -27,12 +31,15 @@ class App {
   panelOpen = $state(false);
   /** The panel as a column of a wide screen; kept between visits. */
   panelShown = $state(localStorage.getItem(PANEL_KEY) !== "hidden");
-  /** One passing message to the reader. */
-  notice = $state<{ text: string; bad: boolean } | null>(null);
+  /** A message to the reader that goes away by itself. */
+  notice = $state.raw<{ text: string; bad: boolean; details: string } | null>(null);
   #noticeTimer: ReturnType<typeof setTimeout> | undefined;
 
   start(): void {
-    onLoginNeeded(() => (this.loginNeeded = true));
+    onLoginNeeded((entry) => {
+      this.entry = entry;
+      this.loginNeeded = true;
+    });
     addEventListener("hashchange", () => {
       this.route = readRoute(location.hash);
       this.sidebarOpen = false;
@@ -42,7 +49,23 @@ class App {
     const kept = localStorage.getItem(THEME_KEY);
     this.chooseTheme(kept === "light" || kept === "dark" ? kept : "system");
     speech.choose("");
-    void this.load();
+    void this.#finishSignIn().then(() => this.load());
+  }
+
+  /** Send the sign-in provider's code from the address to the server, and remove it from the address. */
+  async #finishSignIn(): Promise<void> {
+    const given = new URLSearchParams(location.search);
+    const code = given.get("code");
+    const state = given.get("state");
+    if (!state) return;
+    history.replaceState(null, "", location.pathname + location.hash);
+    try {
+      if (code) await api.signIn({ code, state });
+      else this.entryProblem = t("failure.sign_in_failed"); // the provider refused the sign-in
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error;
+      this.entryProblem = explained(error);
+    }
   }
 
   async load(): Promise<void> {
@@ -51,11 +74,11 @@ class App {
       this.offline = false;
       speech.choose(this.state.settings.language || this.state.language);
     } catch (error) {
-      this.offline = error instanceof ApiError && error.kind !== "login";
+      this.offline = error instanceof ApiError && !(error.status === 401 || error.kind === "proxy");
     }
   }
 
-  /** Take over settings that were just saved. */
+  /** Apply settings that were just saved. */
   applySettings(settings: Settings): void {
     if (this.state) this.state = { ...this.state, settings, language: settings.language, tools: settings.tools };
     speech.choose(settings.language);
@@ -85,21 +108,33 @@ class App {
     return this.state?.models.find((model) => model.id === id);
   }
 
-  /** Tell the reader something in passing. */
-  say(text: string, bad = false): void {
+  /** Show the reader a message that goes away by itself. */
+  say(text: string, bad = false, details = ""): void {
     clearTimeout(this.#noticeTimer);
-    this.notice = { text, bad };
-    this.#noticeTimer = setTimeout(() => (this.notice = null), bad ? 7_000 : 3_000);
+    const notice = { text, bad, details };
+    this.notice = notice;
+    this.#noticeTimer = setTimeout(() => this.notice === notice && (this.notice = null), bad ? 9_000 : 4_000);
   }
 
-  /** Do something with the server; tell the reader if it fails. -> whether it went well */
+  /** Dismiss the notice; with `false`, keep it until the reader dismisses it. */
+  dismiss(now = true): void {
+    clearTimeout(this.#noticeTimer);
+    if (now) this.notice = null;
+  }
+
+  /** Show why the server refused a request, in plain words. */
+  tell(error: ApiError): void {
+    if (error.kind !== "login") this.say(explained(error), true, error.kind === "offline" ? "" : error.message);
+  }
+
+  /** Call the server; show the reader the error if it fails. -> whether it succeeded */
   async trying(act: () => Promise<unknown>): Promise<boolean> {
     try {
       await act();
       return true;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (error.kind !== "login") this.say(error.kind === "offline" ? t("app.offline") : error.message, true);
+      this.tell(error);
       return false;
     }
   }

@@ -1,19 +1,25 @@
-/** The open thread: its rows, the answer that is being given, its context, and what it waits for. */
-import { api, ApiError, listenThread, type Answer, type Ask, type Context, type FileChange, type Row, type Saying, type Thread, type ThreadEvent } from "../api";
+/** The open thread: its rows, the answer that is being written, its context, and what it waits for. */
+import { api, ApiError, type Answer, type Ask, type CompactionOutcome, type Context, type Failure, type FileChange, type Row, type Saying, type Thread, type ThreadEvent } from "../api";
+import { attention } from "../attention/attention.svelte";
+import { deletion } from "../deletion/deletion.svelte";
+import { unsent, type Unsent } from "../kept/unsent.svelte";
+import { switched } from "../panel/prediction";
 import { app } from "./app.svelte";
 import { heard, type Piece } from "./live";
 import { go, threadHash } from "./route";
 import { merge, outcomes, shown, type Outcome } from "./rows";
 import { threads } from "./threads.svelte";
+import { listenThread, type Connection } from "../stream/tab";
 import { t } from "../words";
 
 const PAGE = 100;
 const CHANGING = new Set(["write_file", "edit_file"]);
 const LEAP = 500; // rows for each request while looking for a far row
 const MOST_REFRESHED = 500;
+const STREAM_WAIT = 5_000; // milliseconds that a message waits for the stream that will bring its answer
 
-/** A compaction as it goes on. "idle": nothing to tell. */
-export interface Compacting {
+/** The progress of a compaction. "idle": nothing to show. */
+export interface Compacting extends Partial<CompactionOutcome> {
   state: "idle" | "started" | "done" | "failed" | "skipped";
   text: string;
   reason: string;
@@ -23,7 +29,7 @@ const TOLD_FOR = 4_000; // milliseconds that "done" stays in view
 
 class Current {
   id = $state<string | null>(null);
-  /** Set while the thread is shown as it was before a compaction: nothing can be said then. */
+  /** Set while the thread is shown as it was before a compaction: no message can be sent then. */
   point = $state<number | null>(null);
   rows = $state.raw<Row[]>([]);
   total = $state(0);
@@ -35,29 +41,33 @@ class Current {
   running = $state(false);
   connected = $state(true);
   context = $state<Context | null>(null);
-  compacting = $state<Compacting>(IDLE);
+  compacting = $state.raw<Compacting>(IDLE);
   asks = $state<Ask[]>([]);
-  failure = $state<{ message: string; retry: boolean } | null>(null);
-  /** Words that were sent and do not stand as a row yet. */
-  waiting = $state.raw<{ id: number; saying: Saying }[]>([]);
+  failure = $state.raw<Failure | null>(null);
+  /** Messages that were sent and are not rows yet. */
+  waiting = $state.raw<{ id: string; saying: Saying }[]>([]);
   /** The pins by the order of their row. */
   pins = $state.raw<Map<number, string>>(new Map());
   /** Files that calls changed, by the call: they can be restored. */
   changes = $state.raw<Map<string, FileChange>>(new Map());
   #early = $state.raw<Map<string, Outcome>>(new Map());
 
-  shown = $derived(shown(this.rows));
+  shown = $derived(shown(this.rows, deletion.here));
   outcomes = $derived(new Map([...this.#early, ...outcomes(this.rows)]));
-  /** Known even where the list does not hold it (the archive, a search). */
+  /** The open thread, even if the list does not have it (in the archive or a search). */
   own = $state<Thread | null>(null);
   thread = $derived(this.id ? (threads.find(this.id) ?? this.own) : null);
   model = $derived(this.thread?.model ?? this.context?.model ?? app.state?.default_model ?? "");
 
   #close: () => void = () => {};
+  /** Whether the thread's stream is connected, and the callers that wait for it. */
+  heard = $state(false);
+  #waiters = new Set<() => void>();
   #older: Promise<void> | null = null;
+  /** The number of contexts that were requested or received: a late answer to an older request is not the newest. */
+  #contexts = 0;
   #queue: ThreadEvent[] = [];
   #frame = 0;
-  #waits = 0;
 
   /** Show a thread; null shows none. */
   async open(id: string | null, point: number | null = null): Promise<void> {
@@ -68,7 +78,7 @@ class Current {
     if (!id) return;
     this.loading = true;
     if (point === null) {
-      this.#close = listenThread(id, (event) => this.#take(event), (now) => this.#connection(now === "open"));
+      this.#close = listenThread(id, (event) => this.#take(event), (now) => this.#connection(now));
       void this.loadContext();
       void this.loadPins();
       void this.loadChanges();
@@ -78,18 +88,22 @@ class Current {
       const got = await api.rows(id, { limit: PAGE, point: point ?? undefined });
       if (!this.#still(id, point)) return;
       this.rows = merge(got.rows, this.rows);
+      unsent.settle(got.rows.map((row) => row.id));
       this.total = got.total;
       this.complete = got.first;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
       if (this.#still(id, point)) this.missing = error.status === 404;
+      if (error.kind === "no_thread") threads.forget(id);
     }
     if (this.#still(id, point)) this.loading = false;
   }
 
   #leave(): void {
     this.#close();
+    attention.forget();
     this.#close = () => {};
+    this.#hears(false);
     cancelAnimationFrame(this.#frame);
     this.#frame = 0;
     this.#queue = [];
@@ -126,12 +140,20 @@ class Current {
   async loadContext(): Promise<void> {
     const id = this.id;
     if (!id) return;
+    const asked = ++this.#contexts;
     try {
       const context = await api.context(id);
-      if (this.#still(id)) this.context = context;
+      // A context that the stream brought meanwhile is newer.
+      if (this.#still(id) && asked === this.#contexts) this.#takeContext(context);
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
     }
+  }
+
+  #takeContext(context: Context): void {
+    const words = this.context && switched(this.context, context);
+    this.context = context;
+    if (words) app.say(words);
   }
 
   async loadPins(): Promise<void> {
@@ -145,7 +167,7 @@ class Current {
     }
   }
 
-  /** Load the rows before the oldest one; who asks while they are on their way waits for these. */
+  /** Load the rows before the oldest one. A call while rows are loading waits for those. */
   loadOlder(limit = PAGE): Promise<void> {
     const id = this.id;
     if (!id || this.complete || this.rows.length === 0) return Promise.resolve();
@@ -173,12 +195,12 @@ class Current {
       const oldest = this.rows[0]?.order;
       if (this.id !== id || this.complete || oldest === undefined || oldest <= order) return;
       await this.loadOlder(LEAP);
-      // Nothing came, for the server did not answer.
+      // Nothing came, because the server did not answer.
       if (this.rows[0]?.order === oldest) return;
     }
   }
 
-  /** Read the newest rows again: what was sent of them may have changed. */
+  /** Load the newest rows again: their status in requests may have changed. */
   async refresh(): Promise<void> {
     const id = this.id;
     if (!id || this.point !== null) return;
@@ -193,19 +215,40 @@ class Current {
     }
   }
 
-  #connection(open: boolean): void {
-    // What was said before the stream was there may be answered already, unheard.
-    const missed = open && (!this.connected || this.waiting.length > 0);
-    this.connected = open;
+  #connection(now: Connection): void {
+    // Events between the loading of the rows and the start of the stream were missed.
+    const missed = now === "back" || (now === "open" && !(this.connected && this.heard));
+    this.connected = now !== "lost";
     if (missed) void this.#catchUp();
+  }
+
+  #hears(heard: boolean): void {
+    this.heard = heard;
+    for (const go of this.#waiters) go();
+    this.#waiters.clear();
+  }
+
+  /** Wait for the stream, but not too long, so that no event is missed. */
+  async #listening(): Promise<void> {
+    if (this.heard) return;
+    await new Promise<void>((done) => {
+      this.#waiters.add(done);
+      setTimeout(() => {
+        this.#waiters.delete(done);
+        done();
+      }, STREAM_WAIT);
+    });
   }
 
   async #catchUp(): Promise<void> {
     await Promise.all([this.refresh(), this.loadContext()]);
-    if (!this.running) this.waiting = [];
+    // An answer that ended unheard is a row now.
+    if (!this.running) this.pieces = [];
+    const standing = new Set(this.rows.map((row) => row.id));
+    this.waiting = this.waiting.filter((one) => !standing.has(one.id) && (this.running || unsent.isSending(one.id)));
   }
 
-  /** Events are kept until the next frame: at 200 tokens a second the page is drawn once for several of them. */
+  /** Queue events until the next frame: at 200 tokens a second, the page is drawn once for several of them. */
   #take(event: ThreadEvent): void {
     this.#queue.push(event);
     if (document.hidden) this.#drain();
@@ -227,6 +270,7 @@ class Current {
   }
 
   #apply(event: ThreadEvent): void {
+    if (this.id) attention.hear(event, this.id, this.thread?.title ?? "");
     switch (event.type) {
       case "row":
         this.#stand(event.row);
@@ -250,16 +294,17 @@ class Current {
         this.#startOver();
         break;
       case "context":
-        this.context = event.context;
+        this.#contexts += 1;
+        this.#takeContext(event.context);
         break;
       case "title":
         if (this.id) threads.note(this.id, { title: event.title });
         break;
       case "compacting":
-        this.#compacts(event.state, event.text, event.reason);
+        this.#compacts(event);
         break;
       case "failed":
-        this.failure = { message: event.message, retry: event.retry };
+        this.failure = event.failure;
         break;
       case "running":
         this.#runs(event.running);
@@ -267,18 +312,24 @@ class Current {
       case "ended":
         this.#ends();
         break;
+      case "removed":
+      case "restored":
+        deletion.heard(event);
+        break;
       case "moved":
-        go(threadHash(event.thread));
-        void threads.load();
+        this.#follow(event.thread);
         break;
     }
   }
 
   #stand(row: Row): void {
-    if (row.role === "user" && row.kind === "message") this.waiting = this.waiting.slice(1);
+    if (row.role === "user" && row.kind === "message") {
+      this.waiting = this.waiting.filter((one) => one.id !== row.id);
+      unsent.settle([row.id]);
+    }
     if (!this.rows.some((other) => other.order === row.order)) this.total += 1;
     this.rows = merge(this.rows, [row]);
-    // A compaction, a cut or an undo changes what is sent of the rows before it.
+    // A compaction or an undo changes the status of the rows before it.
     if (row.kind !== "message" && row.kind !== "recalled") void this.refresh();
   }
 
@@ -291,9 +342,15 @@ class Current {
   }
 
   #runs(running: boolean): void {
+    // The stream is connected and reports the current state; messages that wait for it are not sent yet.
+    const awaited = this.#waiters.size > 0;
+    this.#hears(true);
+    if (!running && awaited) return;
+    // An answer that began before the stream may have ended without an event.
+    if (!running && this.running) void this.refresh();
     this.running = running;
     if (running) this.failure = null;
-    else this.asks = []; // nobody waits for an answer any more
+    else this.asks = []; // no tool waits for an answer any more
     if (this.id) threads.note(this.id, { running });
   }
 
@@ -304,30 +361,52 @@ class Current {
     void threads.load();
   }
 
-  #compacts(state: Compacting["state"] | "words", text: string, reason: string): void {
+  #compacts({ type: _, state, text, ...outcome }: Extract<ThreadEvent, { type: "compacting" }>): void {
     const words = state === "words" ? this.compacting.text + text : text;
-    const now: Compacting = { state: state === "words" ? "started" : state, text: words, reason };
+    const now: Compacting = { ...outcome, state: state === "words" ? "started" : state, text: words };
     this.compacting = now;
-    if (state === "done" || state === "skipped") {
+    if (state !== "started" && state !== "words" && state !== "failed") {
       setTimeout(() => {
         if (this.compacting === now) this.compacting = IDLE;
       }, TOLD_FOR);
     }
   }
 
-  /** Say something; while a turn runs it enters that turn. -> whether the server took it */
+  /** Send a message; while a turn runs, it joins the turn. -> whether the server accepted it */
   async say(saying: Saying): Promise<boolean> {
+    return this.id !== null && this.#deliver(unsent.begin(this.id, saying));
+  }
+
+  /** Send a message in the open thread, or in a new one. `begun` is called as soon as the thread exists. */
+  async begin(saying: Saying, begun: () => void): Promise<void> {
+    const message = unsent.begin(this.id ?? "", saying);
+    if (!(await this.#hasThread(message))) return;
+    begun();
+    void this.#deliver(message);
+  }
+
+  /** Send a message again that was not accepted. */
+  async resend(message: Unsent): Promise<void> {
+    if (await this.#hasThread(message)) await this.#deliver(message);
+  }
+
+  async #hasThread(message: Unsent): Promise<boolean> {
+    const refused = this.id === null ? await threads.begin() : null;
+    if (refused) unsent.fail(message.id, refused);
+    return !refused;
+  }
+
+  async #deliver(message: Unsent): Promise<boolean> {
     const id = this.id;
     if (!id) return false;
-    const waiting = { id: ++this.#waits, saying };
-    this.waiting = [...this.waiting, waiting];
+    this.waiting = [...this.waiting, { id: message.id, saying: message.saying }];
     this.failure = null;
-    // Before it is sent: a fast answer may be over when the server's "taken" arrives.
+    // Before it is sent: a fast answer may have ended before the server's acceptance arrives.
     const before = this.running;
     this.running = true;
-    const taken = await app.trying(() => api.turn(id, saying));
+    const taken = await unsent.send(message, id, this.#listening());
     if (!taken && this.#still(id)) {
-      this.waiting = this.waiting.filter((other) => other !== waiting);
+      this.waiting = this.waiting.filter((other) => other.id !== message.id);
       this.running = before;
     }
     return taken;
@@ -338,24 +417,71 @@ class Current {
     if (id) await app.trying(() => api.stop(id));
   }
 
-  async regenerate(): Promise<void> {
+  /** Answer the message before a row again, with another model if one is named. */
+  async regenerate(order: number, model?: string): Promise<void> {
     const id = this.id;
-    if (id) await app.trying(() => api.regenerate(id));
+    if (id) await app.trying(async () => this.#follow((await api.regenerate(id, order, model)).id));
+  }
+
+  /** Continue the last answer. */
+  async goOn(): Promise<void> {
+    await this.#answers((id) => api.goOn(id));
+  }
+
+  /** Edit a message; the page goes to the new version. -> whether the server accepted it */
+  async sayInstead(order: number, saying: Saying): Promise<boolean> {
+    const id = this.id;
+    return id !== null && (await app.trying(async () => this.#follow((await api.sayInstead(id, order, saying)).thread)));
+  }
+
+  /** Switch to another version of the conversation, at the row where it parts from this one. */
+  async showVersion(thread: string, order: number): Promise<void> {
+    await app.trying(async () => {
+      await api.showVersion(thread);
+      go(threadHash(thread, { order }));
+      await threads.load();
+    });
   }
 
   async retry(): Promise<void> {
+    await this.#answers(async (id) => this.#follow((await api.retry(id)).thread));
+  }
+
+  /** Make the server answer. `running` is set first: a fast answer may have ended before the acceptance arrives. */
+  async #answers(act: (id: string) => Promise<unknown>): Promise<void> {
     const id = this.id;
-    if (id && (await app.trying(() => api.retry(id)))) this.failure = null;
+    if (!id) return;
+    const { running, failure } = this;
+    this.running = true;
+    this.failure = null;
+    await this.#listening();
+    const taken = await app.trying(() => act(id));
+    if (!taken && this.#still(id)) Object.assign(this, { running, failure });
+  }
+
+  /** Go to the version in which the conversation continues, even if no event reported the move. */
+  #follow(thread: string): void {
+    if (thread === this.id) return;
+    go(threadHash(thread));
+    void threads.load();
   }
 
   async compact(focus = ""): Promise<void> {
     const id = this.id;
-    if (id) await app.trying(() => api.compact(id, focus));
+    if (!id) return;
+    await this.#listening();
+    await app.trying(() => api.compact(id, focus));
+  }
+
+  async cancelCompaction(): Promise<void> {
+    const id = this.id;
+    if (id) await app.trying(() => api.cancelCompaction(id));
   }
 
   async undo(): Promise<void> {
     const id = this.id;
     if (!id) return;
+    this.compacting = IDLE;
     await app.trying(() => api.undo(id));
     await Promise.all([this.refresh(), this.loadContext()]);
   }
@@ -380,7 +506,7 @@ class Current {
     });
   }
 
-  /** Make a file what it was before a call. -> "changed" if somebody else changed it since, and it was not forced */
+  /** Restore a file to its state before a call. -> "changed" if somebody else changed it since, unless `force` */
   async restore(change: FileChange, force = false): Promise<"done" | "changed" | "failed"> {
     const id = this.id;
     if (!id) return "failed";
@@ -399,7 +525,7 @@ class Current {
     return tried.told;
   }
 
-  /** Pin a row (it is then always sent), or let it go. */
+  /** Pin a row (it is then always sent), or unpin it. */
   async togglePin(row: Row): Promise<void> {
     const id = this.id;
     if (!id) return;

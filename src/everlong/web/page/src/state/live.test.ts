@@ -4,7 +4,7 @@ import { heard, type Piece } from "./live";
 
 const row = (more: Partial<Row>): Row => ({
   order: 1, id: "", time: 0, kind: "message", role: "assistant", text: "", thinking: "", images: [], calls: [],
-  results: [], pinned: false, sent: "", covers: null, reason: "", tokens_before: 0, tokens_after: 0, stands: true,
+  results: [], pinned: false, sent: "", covers: null, reason: "", messages: null, kept: null, shortened: null, left_out: null, tokens_before: null, tokens_after: null, stands: true,
   ...more,
 });
 const call = (id: string): ThreadEvent => ({ type: "call", id, name: "read", arguments: "{}" });

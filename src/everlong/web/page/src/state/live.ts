@@ -1,8 +1,8 @@
 /**
- * The answer that is being given, before it stands as a row.
+ * The answer that is being written, before it is a row.
  *
  * Pure: each event makes a new list of pieces; a piece is one answer of the model (its thinking, words and calls).
- * Words of an answer that was stopped never become a row; they stay in view until the next turn begins.
+ * Words of an answer that was stopped or broke off become a row too; until the row arrives, they stay in view.
  */
 import type { Call, Row, ThreadEvent } from "../api";
 
@@ -26,7 +26,7 @@ function changeLast(pieces: Piece[], change: (piece: Piece) => Piece): Piece[] {
   return [...pieces.slice(0, -1), change(pieces[pieces.length - 1])];
 }
 
-/** The pieces after one event of the stream; rows that arrive take the place of their piece. */
+/** The pieces after one event of the stream; a row that arrives replaces its piece. */
 export function heard(pieces: Piece[], event: ThreadEvent): Piece[] {
   switch (event.type) {
     case "said":
@@ -55,7 +55,7 @@ export function heard(pieces: Piece[], event: ThreadEvent): Piece[] {
   }
 }
 
-/** Without the piece that now stands as `row`, and all before it. */
+/** The pieces without the one that is now `row`, and without all before it. */
 function settle(pieces: Piece[], row: Row): Piece[] {
   const ids = new Set(row.calls.map((call) => call.id));
   const index = pieces.findIndex((piece) => piece.calls.some((call) => ids.has(call.id)));

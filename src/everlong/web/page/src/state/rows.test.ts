@@ -4,7 +4,7 @@ import { merge, outcomes, shown } from "./rows";
 
 const row = (order: number, more: Partial<Row> = {}): Row => ({
   order, id: `${order}`, time: 0, kind: "message", role: "user", text: "", thinking: "", images: [], calls: [],
-  results: [], pinned: false, sent: "", covers: null, reason: "", tokens_before: 0, tokens_after: 0, stands: true,
+  results: [], pinned: false, sent: "", covers: null, reason: "", messages: null, kept: null, shortened: null, left_out: null, tokens_before: null, tokens_after: null, stands: true,
   ...more,
 });
 const rows = (...orders: number[]) => orders.map((order) => row(order));

@@ -1,7 +1,7 @@
 /** The rows of a thread as a sorted list. Pure. */
 import type { Result, Row } from "../api";
 
-/** `old` with `fresh` put in: same order replaces, the rest is merged in order. */
+/** Merge `fresh` into `old`, sorted by order; a fresh row replaces an old one of the same order. */
 export function merge(old: Row[], fresh: Row[]): Row[] {
   if (fresh.length === 0) return old;
   const newest = old.at(-1);
@@ -12,7 +12,7 @@ export function merge(old: Row[], fresh: Row[]): Row[] {
   return [...byOrder.values()].sort((a, b) => a.order - b.order);
 }
 
-/** What came of a call: its result and, once it stands, the row that holds it. */
+/** The outcome of a call: its result and, once it is stored, the row that holds it. */
 export interface Outcome {
   result: Result;
   row: Row | null;
@@ -30,10 +30,13 @@ export function outcomes(rows: Row[]): Map<string, Outcome> {
   return found;
 }
 
-/** The rows to show: a row of results is shown with its calls, where these are loaded. */
-export function shown(rows: Row[]): Row[] {
+/**
+ * The rows to show. Results are shown with their calls, if these are loaded. Of deleted rows, only the places in `told`
+ * are shown.
+ */
+export function shown(rows: Row[], told: { has: (order: number) => boolean } = new Set()): Row[] {
   const called = new Set(rows.flatMap((row) => row.calls.map((call) => call.id)));
-  return rows.filter(
-    (row) => row.kind !== "message" || row.role !== "tool" || row.results.some((result) => !called.has(result.call)),
+  return rows.filter((row) =>
+    row.kind === "gone" ? told.has(row.order) : row.kind !== "message" || row.role !== "tool" || row.results.some((result) => !called.has(result.call)),
   );
 }

@@ -1,4 +1,4 @@
-/** Where the words of a search stand in a text. Pure. */
+/** Finds the words of a search in a text. Pure. */
 export interface TextPiece {
   text: string;
   hit: boolean;

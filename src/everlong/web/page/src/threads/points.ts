@@ -3,7 +3,7 @@ import { api, type Row } from "../api";
 
 const PAGE = 500;
 
-/** The summaries and cuts of a thread, newest first; stops as soon as `count` are found. */
+/** The compactions of a thread, by summary or by rules, newest first; stops as soon as `count` are found. */
 export async function pointsOf(thread: string, count: number): Promise<Row[]> {
   const found: Row[] = [];
   let before: number | undefined;

@@ -9,7 +9,7 @@ export function byDay(days: UsageDay[], figure: Figure): number[] {
   return days.map((one) => one[figure]);
 }
 
-/** What was sent and had to be read anew: the cache holds the rest. */
+/** The sent tokens that did not come from the cache. */
 export function fresh(days: UsageDay[]): number[] {
   return days.map((one) => Math.max(one.prompt - one.cached, 0));
 }
@@ -24,6 +24,7 @@ export function totals(days: UsageDay[]): Totals {
     prompt,
     cached,
     output: sum("output"),
+    calls: sum("calls"),
     cost: sum("cost"),
     summary_calls: sum("summary_calls"),
     summary_cost: sum("summary_cost"),

@@ -1,5 +1,6 @@
 /** Which row the reader asks about. */
 import { api, ApiError, type Row, type Why } from "../api";
+import { explained } from "../failures/failures";
 import { current } from "../state/current.svelte";
 
 class Asked {
@@ -18,7 +19,7 @@ class Asked {
       if (this.row === row) this.answer = answer;
     } catch (error) {
       if (!(error instanceof ApiError)) throw error;
-      if (this.row === row) this.problem = error.message;
+      if (this.row === row) this.problem = explained(error);
     }
   }
 

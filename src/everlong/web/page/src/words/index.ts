@@ -2,7 +2,7 @@
  * Every word the reader sees, in the language in use.
  *
  * `t("threads.new")` gives the text of a key, and follows a change of the language.
- * `t("chat.covers", { from: 3, to: 9 })` fills `{from}` and `{to}`.
+ * `t("chat.tokens", { before: 9, after: 3 })` fills `{before}` and `{after}`.
  * A language is one table (en.ts, zh.ts) and a row in tables.ts.
  */
 import type { Key } from "./en";

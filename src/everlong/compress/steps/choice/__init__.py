@@ -1,0 +1,1 @@
+"""Steps that choose which messages stay."""

@@ -1,0 +1,1 @@
+"""Steps that lose nothing: they remove duplicates, outdated copies and redundant notation."""

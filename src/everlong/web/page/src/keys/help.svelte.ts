@@ -1,0 +1,2 @@
+/** Whether the sheet of shortcuts is open. */
+export const help = $state({ open: false });

@@ -1,0 +1,1 @@
+"""Session files of agents that call tools: one module per program, and shared code for event logs."""

@@ -1,0 +1,1 @@
+"""Conversations of chat apps, and our own exports: one module per program."""
