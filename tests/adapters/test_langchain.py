@@ -1,8 +1,8 @@
 """Agents of LangChain and LangGraph past their window: the real framework, a scripted provider over HTTP."""
 
 import asyncio
-import builtins
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -179,9 +179,7 @@ def test_the_hook_of_langgraph(tmp_path: Path) -> None:
 # --- the page ----------------------------------------------------------------------------------------------------
 
 
-def test_the_program_on_the_page_is_short_and_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_program_on_the_page_is_short_and_runs(tmp_path: Path) -> None:
     program = example_of("langchain")
     assert len([line for line in program.splitlines() if line.strip()]) <= 10
     (tmp_path / "program.py").write_text(program, encoding="utf-8")
@@ -189,12 +187,18 @@ def test_the_program_on_the_page_is_short_and_runs(
     assert subprocess.run(form, cwd=tmp_path, capture_output=True, check=False).returncode == 0
 
     def run(job: Job) -> None:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{job.address}/v1")
-        monkeypatch.setenv("OPENAI_API_KEY", "key")
-        monkeypatch.setattr(builtins, "input", lambda _: job.prompts[0])
-        monkeypatch.chdir(tmp_path)
-        exec(compile(program.replace('"agent.db"', repr(job.store)), "program.py", "exec"), {})
-        job.answers.append(capsys.readouterr().out)
+        (tmp_path / "program.py").write_text(program.replace('"agent.db"', repr(job.store)), encoding="utf-8")
+        done = subprocess.run(
+            [sys.executable, "program.py"],
+            cwd=tmp_path,
+            env=os.environ | {"OPENAI_BASE_URL": f"{job.address}/v1", "OPENAI_API_KEY": "key"},
+            input=job.prompts[0],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        job.answers.append(done.stdout)
 
     verdict = errand_done(tmp_path, run, how="untold", errand=LONG_TURN)
     assert verdict.faults == ()

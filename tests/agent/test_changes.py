@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from everlong.agent import changes as module
-from everlong.agent.changes import Changes
+from everlong.agent.changes import LARGEST, MOST, MOST_BYTES, Changes
 from everlong.agent.definitions import Place
 from everlong.agent.tools.files import edit_file, write_file
 from everlong.core import JsonObject
@@ -89,21 +88,30 @@ def test_they_are_for_the_user_alone_and_not_for_git(tmp_path: Path) -> None:
     assert (folder / ".gitignore").read_text() == "*\n"
 
 
-def test_they_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST", 3)
-    for number in range(6):
+def test_their_number_is_bounded(tmp_path: Path) -> None:
+    async def change_many() -> None:
+        for number in range(MOST + 2):
+            await write_file.run({"path": f"{number}.txt", "content": "x"}, place(tmp_path))
+
+    run(change_many())
+    listed = [each.path for each in Changes(tmp_path).listed("t")]
+    assert listed == [f"{number}.txt" for number in range(MOST + 1, 1, -1)]
+    assert len(list((tmp_path / ".everlong" / "changes").iterdir())) == MOST + 1  # and what git ignores
+
+
+def test_their_bytes_are_bounded_and_the_newest_stays(tmp_path: Path) -> None:
+    for number in range(MOST_BYTES // LARGEST + 2):
+        with (tmp_path / f"{number}.txt").open("wb") as file:
+            file.truncate(LARGEST)
         change(tmp_path, f"{number}.txt", "x")
-    assert [each.path for each in Changes(tmp_path).listed("t")] == ["5.txt", "4.txt", "3.txt"]
-    monkeypatch.setattr(module, "MOST_BYTES", 10)
-    change(tmp_path, "5.txt", "0123456789ab")
-    change(tmp_path, "5.txt", "y")
-    assert [each.path for each in Changes(tmp_path).listed("t")] == ["5.txt"]
-    assert len(list((tmp_path / ".everlong" / "changes").iterdir())) == 3
+    assert [each.path for each in Changes(tmp_path).listed("t")] == ["5.txt", "4.txt", "3.txt", "2.txt"]
+    kept = (tmp_path / ".everlong" / "changes").glob("*.before")
+    assert sum(path.stat().st_size for path in kept) == MOST_BYTES
 
 
-def test_what_is_too_large_to_keep_is_said_to_be_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LARGEST", 1_000)
-    (tmp_path / "a.txt").write_text("too large" * 200)
+def test_what_is_too_large_to_keep_is_said_to_be_lost(tmp_path: Path) -> None:
+    with (tmp_path / "a.txt").open("wb") as file:
+        file.truncate(LARGEST + 1)
     done = run(write_file.run({"path": "a.txt", "content": "x"}, place(tmp_path)))
     assert done.text.endswith("(the previous content could not be saved)")
     changes = Changes(tmp_path)

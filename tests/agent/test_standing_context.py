@@ -16,7 +16,7 @@ from everlong.agent.standing_context import (
 from everlong.agent.tools.todo import Todos
 from everlong.core import History, Role
 from everlong.engine import Call, Engine
-from everlong.engine.contracts import with_beside, without_tail
+from everlong.engine.requests.placement import with_beside, without_tail
 from everlong.errors import BudgetImpossible
 from everlong.llm import Answer, HttpModel, ReceivedRequest, ScriptedModel, ScriptedServer, Window
 from everlong.store import MemoryThreads, open_store

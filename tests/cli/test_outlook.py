@@ -43,7 +43,7 @@ def test_the_chat_says_nothing_that_was_not_measured(tmp_path: Path, name: str) 
     told, settings = SILENT[name]
     with talking(tmp_path, told=told, tools=False, settings=settings) as talk:
         told = talk.do("/threshold 60").strip()
-        assert re.fullmatch(r"Compaction starts at 60 % of the budget: [\d ]+ tokens\.", told)
+        assert re.fullmatch(r"Compaction starts at 60 % of the budget: [\d,]+ tokens\.", told)
 
 
 def test_a_model_is_told_with_what_the_usual_threshold_costs_and_keeps() -> None:

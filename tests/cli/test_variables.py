@@ -107,7 +107,7 @@ def test_the_demo_reads_preset_and_window_and_its_options_count_more(monkeypatch
     assert (played["preset"], played["window"]) == ("auto", 16_000)
     monkeypatch.setenv("EVERLONG_WINDOW", "100")
     ran = everlong("demo")
-    assert (ran.code, "EVERLONG_WINDOW: the demo needs a window of at least 4000" in ran.err) == (1, True)
+    assert (ran.code, "EVERLONG_WINDOW: the demo needs a window of at least 4,000" in ran.err) == (1, True)
 
 
 def test_an_option_that_the_preset_does_not_use_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

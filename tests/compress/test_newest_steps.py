@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from everlong.compress.draft import Draft, Task, draft_of
-from everlong.compress.newest_steps import before_newest, movable, stand
+from everlong.compress.newest_steps import REPLY_EXCHANGE, before_newest, movable, stand
 from everlong.compress.steps.choice.by_need import by_need
 from everlong.core import History, Message, Role
 from everlong.tokens import Counter
@@ -67,7 +67,8 @@ def test_a_small_result_stays_whole(size: int, small: bool) -> None:
 
 def test_where_people_only_talk_no_step_has_to_stand() -> None:
     talk = [message for n in range(20) for message in (user(f"Question {n}"), assistant(f"Answer {n}"))]
-    found = stand(drafted((system("s"), *talk, user("And now?")), 100), task(100), 0)
+    question = "When did Ann move to Oslo, and which of her friends carried all the heavy boxes that day?"
+    found = stand(drafted((system("s"), *talk, user(question)), 100), task(100), 0)
     assert len(found.gone) == 39  # all but the task
 
 
@@ -121,8 +122,22 @@ def test_in_a_talk_no_answer_stays_without_its_question(question: str, target: i
             assert before == history[history.index(message) - 1]
 
 
-@pytest.mark.parametrize(("question", "stays"), [("And now?", True), ("What did we say about the tides? " * 5, False)])
-def test_a_short_message_keeps_the_exchange_that_it_refers_to(question: str, stays: bool) -> None:
+REPLY = "Great, I like the second one best, because the train leaves early. Please write it as a letter to my landlord."
+QUESTION = "What did we say about the tides? " * 5
+
+
+@pytest.mark.parametrize(("question", "stays"), [("And now?", True), (REPLY, True), (QUESTION, False)])
+def test_a_short_message_or_a_reply_keeps_the_exchange_before_it(question: str, stays: bool) -> None:
     history = talk(question, 60)
     kept = by_need(drafted(history, 2_000), task(2_000)).messages
     assert (history[-3] in kept and history[-2] in kept) is stays
+
+
+def test_an_answer_that_is_too_large_to_stay_is_quoted_for_its_reply() -> None:
+    lines = [f"{n}. Take bus {n} to lake {n} and swim before noon." for n in range(300)]
+    history = (*talk(REPLY, 60)[:-2], assistant("\n".join(lines)), user(REPLY))
+    kept = by_need(drafted(history, 2_000), task(2_000)).messages
+    sent = "\n".join(message.text for message in kept).split("\n")
+    quoted = COUNTER.text("\n".join(line for line in lines if line in sent))
+    assert history[-2] not in kept
+    assert 0.05 * 2_000 <= quoted <= (REPLY_EXCHANGE + 0.05) * 2_000

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, strategies as st
 
-from everlong.core import did_you_mean, nearest
+from everlong.core import did_you_mean, misspelt, nearest
 
 NAMES = st.lists(st.text(max_size=12), max_size=8)
 
@@ -43,3 +43,30 @@ def test_a_name_written_without_its_dashes_and_in_capitals_is_found(known: list[
 
 def test_a_name_of_any_length_is_compared_quickly() -> None:
     assert nearest("x" * 10_000_000, ["read", "x" * 100]) == "x" * 100
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "meant"),
+    [
+        ("gpt-4oo", ["gpt-4", "gpt-4o"], "gpt-4o"),
+        ("gpt-4", ["gpt-4o"], ""),
+        ("gpt4o", ["gpt-4o"], "gpt-4o"),
+        ("claude-opus-45", ["claude-opus-4", "claude-opus-4-5"], "claude-opus-4-5"),
+        ("claude-opus-9", ["claude-opus-5"], ""),
+        ("deepseek-caht", ["deepseek-chat"], "deepseek-chat"),
+        ("deepseek-cat", ["deepseek-chat"], "deepseek-chat"),
+        ("deepseek-chut", ["deepseek-chat"], "deepseek-chat"),
+        ("deepseek-hcta", ["deepseek-chat"], ""),
+        ("mixtral", ["mistral"], ""),
+        ("mistral-larg", ["mistral-large", "mistral-larga"], "mistral-large"),
+        ("abcd", ["abcde"], ""),
+        ("", ["abcde"], ""),
+    ],
+)
+def test_one_slip_of_the_pen_is_a_misspelt_name(name: str, known: list[str], meant: str) -> None:
+    assert misspelt(name, known) == meant
+
+
+@given(st.text(max_size=20), NAMES)
+def test_a_misspelt_name_is_one_of_the_known(name: str, known: list[str]) -> None:
+    assert misspelt(name, known) in ("", *known)

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import EventKind
-from everlong.engine.budget import Anchor, budget_of, due_at, target_share, window_of, writing_weight
+from everlong.engine.budget import Anchor, budget_of, target_share, window_of, writing_weight
 from everlong.engine.contracts import Call
 from everlong.engine.engine import Engine
+from everlong.engine.requests.due import due_at
 from everlong.engine.settings import HIGHEST_THRESHOLD, LOWEST_THRESHOLD, Settings
-from everlong.engine.summaries.schedule import is_due_when_idle, style_of
+from everlong.engine.summaries.due import is_due_when_idle, style_of
 from everlong.errors import BudgetImpossible
 from everlong.llm import ScriptedModel, Window, reads_files
 from everlong.store import MemoryThreads

@@ -5,9 +5,10 @@ from dataclasses import replace
 import pytest
 
 from everlong.core import EventKind
+from everlong.engine.blocking_engine import BlockingEngine
 from everlong.engine.budget import Limits, calibration_of, learn_window, learned_limits, learned_window
 from everlong.engine.contracts import Call, Prepared
-from everlong.engine.engine import BlockingEngine, Engine
+from everlong.engine.engine import Engine
 from everlong.engine.settings import Settings
 from everlong.errors import ContextOverflow
 from everlong.store import MemoryThreads

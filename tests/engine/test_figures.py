@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 
 from everlong.core import EventKind, Figures, Message, Point, Role, Row
 from everlong.engine import Call, Engine, Savings, Settings
-from everlong.engine.engine import BlockingEngine
+from everlong.engine.blocking_engine import BlockingEngine
 from everlong.engine.histories.deleted import remove_messages, restore_messages
 from everlong.engine.preview import apportioned
 from everlong.errors import BudgetImpossible

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import pytest
 
 from everlong.core import EventKind, Point
+from everlong.engine.blocking_engine import BlockingEngine
 from everlong.engine.budget import NEW_SHARE, counter_for
 from everlong.engine.contracts import Call, Prepared
-from everlong.engine.engine import BlockingEngine, Engine
+from everlong.engine.engine import Engine
 from everlong.engine.settings import Settings
 from everlong.errors import BudgetImpossible, ContextOverflow
 from everlong.store import MemoryThreads

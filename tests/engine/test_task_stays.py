@@ -3,7 +3,12 @@
 import pytest
 
 from everlong.core import Message
-from everlong.engine import Call, Engine, Settings, thread as module
+from everlong.engine import Call, Settings
+from everlong.engine.raw_history import HORIZON, Horizon
+from everlong.engine.recall.request import recall
+from everlong.engine.requests.preparation import prepare
+from everlong.engine.thread import EngineContext
+from everlong.engine.usage import record_failure
 from everlong.store import open_store
 from tests.core.build import assistant, calls, result, system, user
 
@@ -33,18 +38,17 @@ def questions(turn: int) -> list[Message]:
     return [assistant(f"Quay {turn} is done. {WORDS}"), user(f"And what of boat {turn}? {WORDS}")]
 
 
-@pytest.mark.parametrize("horizon", [4_000_000, 9_000], ids=["all is read", "a near horizon"])
+@pytest.mark.parametrize("horizon", [HORIZON, Horizon(9_000, 4)], ids=["all is read", "a near horizon"])
 @pytest.mark.parametrize("work", [tools, texts, nudges, questions])
 @pytest.mark.parametrize("task", [TASK, LONG_TASK], ids=["short", "long"])
-def test_through_forty_steps(task: str, work: object, horizon: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HORIZON", horizon)
-    monkeypatch.setattr(module, "FIRST_LOOK", 4)
+def test_through_forty_steps(task: str, work: object, horizon: Horizon) -> None:
     with open_store("memory:") as store:
-        engine = Engine(store, settings=Settings(summaries="off", window=WINDOW)).blocking
+        settings = Settings(summaries="off", window=WINDOW)
+        engine = EngineContext(threads=store, settings=settings, horizon=horizon)
         store.create("t")
         store.append("t", [system("You keep books."), user(task)])
         for turn in range(40):
-            prepared = engine.prepare("t", Call(model="gpt-4o", max_tokens=400))
+            prepared = prepare(engine, "t", Call(model="gpt-4o", max_tokens=400))
             sent = [message for message in prepared.request.messages if message.text.startswith(TASK)]
             assert len(sent) == 1, f"turn {turn}"
             assert prepared.tokens <= WINDOW
@@ -52,7 +56,7 @@ def test_through_forty_steps(task: str, work: object, horizon: int, monkeypatch:
                 assert task is LONG_TASK
                 assert sent[0].text.endswith("Say so when it is done.")
                 ref = next(edit.ref for edit in prepared.edits if edit.at == 1)
-                assert engine.recall("t", str(ref)).original == task.encode()
-            engine.record_failure(prepared, "not sent")
+                assert recall(store, "t", str(ref)).original == task.encode()
+            record_failure(engine, prepared, "not sent")
             store.append("t", work(turn))  # type: ignore[operator]
         assert prepared.compactions >= 2

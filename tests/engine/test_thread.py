@@ -2,16 +2,12 @@
 
 import pytest
 
-from everlong.core import History, Message, Point, Protection, Recalled, Role, Row, Text, Withdrawal, protected
-from everlong.engine import thread as module
+from everlong.core import Message, Point, Recalled, Row, Withdrawal
 from everlong.engine.contracts import Threads
 from everlong.engine.thread import (
-    LEFT_BEFORE,
-    RawHistory,
     ThreadState,
     ThreadStates,
     newest_compaction,
-    raw_history,
     refreshed,
     summary_limit,
 )
@@ -132,140 +128,6 @@ def test_the_thread_used_longest_ago_is_dropped_first() -> None:
     for name in ("a", "b", "a", "c"):
         states.put(name, state)
     assert [name for name in "abc" if states.get(name) is not None] == ["a", "c"]
-
-
-# --- the raw history -----------------------------------------------------------------------------------------------
-
-
-def orders_of(raw: RawHistory) -> list[int]:
-    """The orders of its messages."""
-    return list(raw.orders)
-
-
-@pytest.fixture
-def near_horizon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A horizon of a hundred characters, looked at two messages at a time."""
-    monkeypatch.setattr(module, "HORIZON", 100)
-    monkeypatch.setattr(module, "FIRST_LOOK", 2)
-
-
-def long_thread(messages: int = 20) -> MemoryThreads:
-    """Messages of 30 characters each behind a system text."""
-    return a_thread(system("Be brief."), *(user(f"{n:02}" + "x" * 28) for n in range(1, messages + 1)))
-
-
-@pytest.mark.usefixtures("near_horizon")
-def test_no_more_than_the_horizon_is_read_and_the_head_and_the_task_always() -> None:
-    raw = raw_history(long_thread(), fresh(long_thread()).opened)
-    assert orders_of(raw)[:2] == [0, 1]
-    assert orders_of(raw)[2:] == [17, 18, 19, 20]
-    assert raw.characters == 4 * 30
-
-
-def task_of(raw: RawHistory) -> list[str]:
-    return [raw.history[at].text for at, why in protected(raw.history).items() if why is Protection.TASK]
-
-
-@pytest.mark.usefixtures("near_horizon")
-@pytest.mark.parametrize("form", ["all of it", "its beginning"])
-def test_the_task_lies_before_the_horizon_and_is_there_as_it_was_said(form: str) -> None:
-    task = user("Mend the accounts of the harbour: every berth is let once. " + "And by the rules. " * 9)
-    threads = a_thread(system("Be brief."), task, *(user(f"{n:02}" + "x" * 28) for n in range(1, 21)))
-    stood = (
-        task if form == "all of it" else user(task.text[:60] + "\n[99 characters left out here; ref 0123456789abcdef]")
-    )
-    background = user("<background-0123abcd>\nQuoted …\n</background-0123abcd>")
-    left = (background, stood, user("what else stayed"))
-    threads.append(THREAD, [Point(boundary=20, summary=left, tokens_before=90, tokens_after=40)])
-    raw = raw_history(threads, threads.open(THREAD))
-    assert task_of(raw) == [task.text]
-    assert [message.text for message in raw.history[:4]] == [
-        "Be brief.",
-        task.text,
-        background.text,
-        "what else stayed",
-    ]
-    assert orders_of(raw)[1] == 1
-
-
-@pytest.mark.usefixtures("near_horizon")
-def test_a_point_that_left_no_task_loses_nothing() -> None:
-    threads = long_thread()
-    left = (user("what was kept of the middle"),)
-    threads.append(THREAD, [Point(boundary=19, summary=left, tokens_before=90, tokens_after=40)])
-    raw = raw_history(threads, threads.open(THREAD))
-    assert left[0] in raw.history
-    assert task_of(raw) == ["01" + "x" * 28]
-
-
-@pytest.mark.usefixtures("near_horizon")
-def test_a_pin_older_than_the_horizon_is_in_the_history() -> None:
-    threads = long_thread()
-    threads.pin(THREAD, 3)
-    threads.pin(THREAD, 0)  # the head is there anyway, once
-    threads.pin(THREAD, 18)  # and so is what lies inside the horizon
-    raw = raw_history(threads, fresh(threads).opened)
-    assert orders_of(raw) == [0, 1, 3, 17, 18, 19, 20]
-    with_pins = raw.with_background(threads.pins(THREAD))
-    assert {with_pins.orders[at] for at in with_pins.pins} == {0, 3, 18}
-
-
-@pytest.mark.usefixtures("near_horizon")
-@pytest.mark.parametrize(("boundary", "used"), [(17, False), (18, True), (19, True)])
-def test_the_history_begins_with_what_the_oldest_point_inside_the_horizon_left(boundary: int, used: bool) -> None:
-    threads = long_thread()
-    left = user("What was before.")
-    threads.append(THREAD, [Point(boundary=boundary, summary=(left,), tokens_before=90, tokens_after=40)])
-    threads.append(THREAD, [user("y" * 30)])
-    raw = raw_history(threads, threads.open(THREAD))
-    assert (left in raw.history) is used
-    if used:
-        assert raw.orders[raw.history.index(left)] == LEFT_BEFORE
-        assert min(order for order in raw.orders if order > 1) == boundary
-
-
-@pytest.mark.usefixtures("near_horizon")
-def test_a_history_that_grows_equals_one_that_is_read_at_once() -> None:
-    threads = a_thread(system("Be brief."), user("One."))
-    raw = raw_history(threads, fresh(threads).opened)
-    for number in range(3):
-        threads.append(
-            THREAD, [assistant(f"Answer {number}."), Recalled(1, user("Recalled.")), user(f"Question {number}.")]
-        )
-        opened = fresh(threads).opened
-        raw = raw_history(threads, opened, raw)
-        again = raw_history(threads, opened)
-        assert (raw.history, raw.orders, raw.length) == (again.history, again.orders, again.length)
-        assert raw.characters == again.characters
-
-
-@pytest.mark.usefixtures("near_horizon")
-def test_at_twice_the_horizon_it_is_read_again() -> None:
-    threads = long_thread(3)
-    raw = raw_history(threads, fresh(threads).opened)
-    kept = raw.index
-    threads.append(THREAD, [user("z" * 110)])  # exactly twice the horizon: 3 x 30 + 110
-    raw = raw_history(threads, fresh(threads).opened, raw)
-    assert (raw.characters, len(raw.history)) == (200, 5)
-    assert raw.index is kept
-    threads.append(THREAD, [user("z")])
-    raw = raw_history(threads, fresh(threads).opened, raw)
-    assert raw.index is not kept
-    assert len(raw.history) < 6
-
-
-def test_background_stands_behind_the_system_text_and_is_pinned() -> None:
-    history: History = (system("s"), user("a"), assistant("b"))
-    raw = RawHistory(history, (0, 1, 2), 3, 3)
-    summary = Message(Role.USER, (Text("summary"),))
-    held = raw.with_background((), (summary,))
-    assert held.history == (system("s"), summary, user("a"), assistant("b"))
-    assert (held.orders, held.pins) == ((0, LEFT_BEFORE, 1, 2), frozenset({1}))
-    inside = held.with_summary(system("in the system text"))
-    assert inside.history[:3] == (system("s"), system("in the system text"), summary)
-    assert inside.pins == frozenset({2})
-    beside = held.with_summary(user("as a message"))
-    assert beside.pins == frozenset({1, 2})
 
 
 def test_the_newest_compaction_is_all_points_that_left_the_same() -> None:

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from everlong.core import Event, EventKind
+from everlong.engine.blocking_engine import BlockingEngine
 from everlong.engine.budget import calibration_of, counter_for, learned_window
 from everlong.engine.contracts import Call, Prepared
-from everlong.engine.engine import BlockingEngine, Engine
+from everlong.engine.engine import Engine
 from everlong.engine.settings import Settings
 from everlong.engine.usage import (
     FOR_SUMMARIES,

@@ -4,7 +4,11 @@ import pytest
 
 import everlong
 from everlong.core import History, Message
-from everlong.engine import Call, Engine, Settings, thread as module
+from everlong.engine import Call, Settings
+from everlong.engine.raw_history import HORIZON, Horizon
+from everlong.engine.requests.preparation import prepare
+from everlong.engine.thread import EngineContext
+from everlong.engine.usage import record_failure
 from everlong.store import open_store
 from tests.core.build import assistant, calls, result, system, user
 
@@ -30,22 +34,21 @@ def work(turn: int, words: str) -> list[Message]:
     return read if turn % 3 else [*read, assistant("Read."), user(f"{turn}? {words[:40]}")]
 
 
-@pytest.mark.parametrize("horizon", [4_000_000, 30_000], ids=["all is read", "a near horizon"])
+@pytest.mark.parametrize("horizon", [HORIZON, Horizon(30_000, 4)], ids=["all is read", "a near horizon"])
 @pytest.mark.parametrize("goes_on", [talk, work])
 @pytest.mark.parametrize("language", WISHES)
-def test_through_ten_compactions(language: str, goes_on: object, horizon: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HORIZON", horizon)
-    monkeypatch.setattr(module, "FIRST_LOOK", 4)
+def test_through_ten_compactions(language: str, goes_on: object, horizon: Horizon) -> None:
     wish, holds = WISHES[language]
     compactions, turn = 0, 0
     before: History = ()
     with open_store("memory:") as store:
-        engine = Engine(store, settings=Settings(summaries="off", window=WINDOW)).blocking
+        settings = Settings(summaries="off", window=WINDOW)
+        engine = EngineContext(threads=store, settings=settings, horizon=horizon)
         store.create("t")
         store.append("t", [system("You keep books."), user("Mend the accounts."), assistant("Gladly.")])
         store.append("t", [user(BEGUN[language].format(wish))])
         while compactions < 10:
-            prepared = engine.prepare("t", Call(model="gpt-4o", max_tokens=400))
+            prepared = prepare(engine, "t", Call(model="gpt-4o", max_tokens=400))
             sent = prepared.request.messages
             assert any(wish in message.text for message in sent), f"turn {turn}"
             assert prepared.tokens <= WINDOW
@@ -55,7 +58,7 @@ def test_through_ten_compactions(language: str, goes_on: object, horizon: int, m
             if prepared.compactions == compactions:
                 assert sent[: len(before)] == before  # between two compactions requests only grow
             compactions, before = prepared.compactions, sent
-            engine.record_failure(prepared, "not sent")
+            record_failure(engine, prepared, "not sent")
             store.append("t", goes_on(turn, WORDS[language]))  # type: ignore[operator]
             turn += 1
         assert blocks

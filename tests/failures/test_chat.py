@@ -13,7 +13,7 @@ from tests.cli.chat.talk import Talk, talking
 
 THINGS = ("kettles", "lamps", "chairs", "maps", "ladders", "clocks", "violins", "tents", "bricks", "ropes")
 PLACES = ("Leipzig", "Gdansk", "Porto", "Bergen", "Lyon", "Turku", "Cork", "Bari", "Split", "Brno")
-METER = re.compile(r"(~?)([\d ]+) / ([\d ]+) tokens · (\d+) %")
+METER = re.compile(r"(~?)([\d,]+) / ([\d,]+) tokens · (\d+) %")
 
 
 def story(number: int, lines: int = 24) -> str:
@@ -44,7 +44,7 @@ def fill(talk: Talk) -> None:
 
 def last_meter(seen: str) -> tuple[str, int, int, int]:
     sign, used, limit, percent = METER.findall(seen)[-1]
-    return sign, int(used.replace(" ", "")), int(limit.replace(" ", "")), int(percent)
+    return sign, int(used.replace(",", "")), int(limit.replace(",", "")), int(percent)
 
 
 @pytest.mark.parametrize("small", [False, True], ids=["a model writes the summary", "rules write it"])

@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from everlong.lab import environments
 from everlong.lab.environments import CORE, PACKAGE, Environment, Environments, Npm, NpmPackages, folder_from
 
 FOLDERS = [
@@ -36,14 +35,11 @@ def test_a_peer_sees_everlong_and_nothing_that_is_installed_beside_it(tmp_path: 
     assert where.settings()["PYTHONPATH"] == str(path)
 
 
-def test_two_copies_of_everlong_share_environments_and_each_peer_sees_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_copies_of_everlong_share_environments_and_each_peer_sees_its_own(tmp_path: Path) -> None:
     ours = Path(Environments(tmp_path).settings()["PYTHONPATH"])
     other = tmp_path / "other" / "everlong"
     other.mkdir(parents=True)
-    monkeypatch.setattr(environments, "PACKAGE", other)
-    theirs = Path(Environments(tmp_path).settings()["PYTHONPATH"])
+    theirs = Path(Environments(tmp_path, package=other).settings()["PYTHONPATH"])
     assert (ours / "everlong").resolve() == PACKAGE
     assert (theirs / "everlong").resolve() == other
 

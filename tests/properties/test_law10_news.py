@@ -4,11 +4,9 @@ Work is counted, not timed: characters that a counter reads, messages that it lo
 takes in, functions of `wire` that are called to repair and to check.
 """
 
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 
 import pytest
 
@@ -17,6 +15,7 @@ from everlong.compress import PRESETS
 from everlong.core import CallId, History, Message, Role, Text, ToolCall, ToolResult
 from everlong.engine import View, ViewOptions, view_of
 from everlong.tokens import Counter
+from tests.calls import Calls
 from tests.properties.histories import FORMATS
 from tests.properties.wishes import ROLLING, wish_of
 
@@ -129,22 +128,8 @@ def test_law10_a_cut_reads_no_more_late_than_early(preset: str) -> None:
     assert sum(late) <= 2 * sum(early)
 
 
-class Calls:
-    """Counts calls of functions in `wire` while it is entered."""
-
-    def __init__(self) -> None:
-        self.made = 0
-        self._wire = str(Path(everlong.wire.__file__).parent)
-
-    def __enter__(self) -> "Calls":
-        sys.setprofile(self._seen)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        sys.setprofile(None)
-
-    def _seen(self, frame: FrameType, event: str, _: object) -> None:
-        self.made += event == "call" and frame.f_code.co_filename.startswith(self._wire)
+#: Whose functions are counted.
+WIRE = Path(everlong.wire.__file__).parent
 
 
 @rolling
@@ -157,7 +142,7 @@ def test_law10_in_one_long_tool_loop_a_step_is_checked_by_itself(preset: str, fm
     costs = []
     for asked in rounds(150):
         history += asked[1:3]
-        with Calls() as calls:
+        with Calls(folder=WIRE) as calls:
             view = view_of(history, wish, view)
         costs.append(calls.made)
     assert view.messages == history

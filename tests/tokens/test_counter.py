@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from everlong.core import CallId, Message, Opaque, Reasoning, Role, Text, ToolCall, ToolResult
-from everlong.tokens.counter import CALL_FRAME, MESSAGE_FRAME, TOOL_FRAME, Counter, Tally
+from everlong.tokens.counter import CALL_FRAME, MESSAGE_FRAME, REMEMBERED, TOOL_FRAME, Counter, Tally
 from everlong.tokens.exact import Vocabulary, count_exact
 from tests.core.build import assistant, calls, result, user
 
@@ -113,18 +113,21 @@ def test_call_without_arguments_still_counts() -> None:
     assert Counter("gpt-4o").message(call) > MESSAGE_FRAME + CALL_FRAME
 
 
-def test_the_memory_of_a_counter_is_bounded_and_the_newest_half_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("everlong.tokens.counter.REMEMBERED", 10)
+def test_the_memory_of_a_counter_is_bounded_and_the_newest_half_stays() -> None:
     counter = CountingCounter("gpt-4o")
-    for number in range(100):
+    counter.message(user("the oldest"))
+    counter.tools(f"schema {number}" for number in range(REMEMBERED))
+    assert len(counter._known) == REMEMBERED // 2 + 1
+    for number in range(REMEMBERED // 2):
         counter.message(user(f"message {number}"))
-        counter.tools([f"schema {number}"])
-        assert len(counter._known) <= 10
+    assert len(counter._known) == REMEMBERED // 2 + 1
     scanned = counter.scanned
-    assert counter.messages([user("message 98"), user("message 99")]) == 2 * (3 + MESSAGE_FRAME)
-    assert counter.scanned == scanned, "the newest are still known"
+    counter.tools([f"schema {REMEMBERED - 1}"])
     counter.message(user("message 0"))
-    assert counter.scanned > scanned, "the oldest are forgotten"
+    assert counter.scanned == scanned, "the newest are still known"
+    counter.tools([f"schema {REMEMBERED - 2}"])
+    counter.message(user("the oldest"))
+    assert counter.scanned == scanned + len(f"schema {REMEMBERED - 2}the oldest"), "the oldest are forgotten"
 
 
 def test_the_frames_never_change_since_stores_keep_counts() -> None:

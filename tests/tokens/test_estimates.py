@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from everlong.tokens import estimates
 from everlong.tokens.estimates import CLASSES, ESTIMATED, REPEATABLE, STEPS, class_codes, estimate, shorten_runs
 from everlong.tokens.exact import count_exact
 
@@ -234,6 +235,21 @@ RUNS = [
 @pytest.mark.parametrize(("text", "shortened", "left_out"), [run[1:] for run in RUNS], ids=[run[0] for run in RUNS])
 def test_long_runs_are_set_aside(text: str, shortened: str, left_out: list[tuple[str, int]]) -> None:
     assert shorten_runs(text) == (shortened, left_out)
+
+
+SIDE_BY_SIDE = st.lists(
+    st.tuples(st.sampled_from("a?0 \n\x00·é═　你\ud800😀") | st.characters(), st.sampled_from([1, 2, 15, 16, 17, 40])),
+    max_size=8,
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(SIDE_BY_SIDE)
+def test_all_long_runs_are_found(runs: list[tuple[str, int]]) -> None:
+    """The quick search finds what the pattern alone finds, whatever is next to what."""
+    text = "".join(character * times for character, times in runs)
+    alone = [(run[1], len(run[0]) - 1) for run in estimates._RUN.finditer(text)]
+    assert shorten_runs(text) == (estimates._RUN.sub(r"\1", text), alone)
 
 
 @pytest.mark.parametrize("vocabulary", COUNTED)

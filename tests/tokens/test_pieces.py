@@ -7,13 +7,15 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from everlong.core import Opaque
-from everlong.tokens import Counter, estimate, pieces
-from everlong.tokens.estimates import class_codes, run_tokens, shorten_runs
+from everlong.tokens import Counter, estimate
+from everlong.tokens.counter import ENCODED_FILE, FLAT_FILE, LEAST_FILE, SEARCHED
+from everlong.tokens.estimates import PIECE, STEPS, _pairs, _weights, class_codes, run_tokens, shorten_runs
 from everlong.tokens.exact import ENOUGH, ROWS, _count, count_exact, encoding_of
 from everlong.tokens.pieces import SMALL_PIECE, TOKEN_BYTES, UNSETTLED, Encoding, counted_pieces, well_formed
+from tests.calls import Calls
 
 VOCABULARIES = sorted({vocabulary.name for _, vocabulary in ROWS if vocabulary.exact})
 
@@ -111,11 +113,9 @@ FRAGMENTS += ["日本", "한국어", "'s", "<s>", "\n\n"]
 
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 @given(fragments=st.lists(st.sampled_from(FRAGMENTS), min_size=40, max_size=300))
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_gaps_between_words_are_cut_without_a_trace(
-    vocabulary: str, fragments: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(pieces, "UNSETTLED", 1_000)  # so that nothing is joined: it counts exactly, or as its bytes
+@settings(max_examples=15, deadline=None)
+def test_gaps_between_words_are_cut_without_a_trace(vocabulary: str, fragments: list[str]) -> None:
+    """A piece is shorter than what is unsettled, so nothing is joined: it counts exactly, or as its bytes."""
     text = "".join(fragments)
     cut = list(counted_pieces(replace(encoding_of(vocabulary), piece=20), text))
     assert (cut[0].start, cut[-1].stop) == (0, len(text))
@@ -166,11 +166,12 @@ def test_what_is_settled_stands_far_enough_from_the_end() -> None:
     assert longest < UNSETTLED
 
 
-def test_beyond_every_window_the_rest_counts_as_its_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = HOSTILE["base64"] * 4
-    exact = count_exact("o200k_base", text)
-    monkeypatch.setattr("everlong.tokens.exact.ENOUGH", 30_000)
-    assert 30_000 < exact < count_exact("o200k_base", text) < len(text)
+def test_beyond_every_window_the_rest_counts_as_its_bytes() -> None:
+    """A text of one token for each character, and of two bytes on average."""
+    part = "日a" * 100_000
+    assert count_exact("o200k_base", part) == len(part)
+    text = part * (1 + ENOUGH // len(part)) + part
+    assert len(text) < count_exact("o200k_base", text) < len(text) + len(part.encode()) + len(part)
     assert ENOUGH > 4 * 2_000_000
 
 
@@ -184,30 +185,37 @@ def test_B9_surrogates_in_a_long_text_count_as_what_arrives() -> None:
 # --- estimates -------------------------------------------------------------------------------------
 
 
-@given(runs=st.lists(st.tuples(st.sampled_from([*"-= a\n7日", "\ud83d", "\ude00"]), st.integers(1, 90)), max_size=40))
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@pytest.mark.parametrize("size", [17, 64, 1_000])
-def test_an_estimate_in_pieces_is_the_estimate_of_the_whole(
-    size: int, runs: list[tuple[str, int]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    text = "".join(sign * length for sign, length in runs)
-    monkeypatch.setattr("everlong.tokens.estimates.PIECE", 1_000_000)
-    whole = estimate(text, "claude")
-    monkeypatch.setattr("everlong.tokens.estimates.PIECE", size)
-    assert estimate(text, "claude") == whole
+def estimate_whole(text: str) -> int:
+    """The estimate of a text that is looked at as one piece, however long it is."""
+    shortened, left_out = shorten_runs(text)
+    codes, weights = class_codes(shortened), _weights("claude")
+    ends = sum(map(weights.ends.__getitem__, (*_pairs(codes, 0), *_pairs(codes, 1))))
+    return round(1 + ends / STEPS + run_tokens(left_out, weights.repeats))
 
 
-def test_no_text_is_estimated_in_long_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    lengths: list[int] = []
+@given(
+    before=st.integers(0, 120),
+    runs=st.lists(
+        st.one_of(
+            st.tuples(st.sampled_from([*"-= a\n7日", "\ud83d", "\ude00", "\ud83d\ude00"]), st.integers(1, 90)),
+            st.tuples(st.sampled_from("-= "), st.just(2 * PIECE)),
+        ),
+        max_size=40,
+    ),
+)
+@settings(max_examples=60, deadline=None)
+def test_an_estimate_in_pieces_is_the_estimate_of_the_whole(before: int, runs: list[tuple[str, int]]) -> None:
+    """The first piece ends among the runs, or inside one of them, between two surrogates too."""
+    text = "ab" * (PIECE // 2) + "".join(sign * length for sign, length in runs)
+    assert estimate(text[before:], "claude") == estimate_whole(text[before:])
 
-    def watched(text: str) -> bytes:
-        lengths.append(len(text))
-        return class_codes(text)
 
-    monkeypatch.setattr("everlong.tokens.estimates.class_codes", watched)
-    for text in HOSTILE.values():
-        estimate(text * 4, "claude")
-    assert max(lengths) <= 32_768 + 16  # a short run is not cut
+def test_no_text_is_estimated_in_long_pieces() -> None:
+    with Calls(class_codes) as calls:
+        for text in HOSTILE.values():
+            estimate(text * 4, "claude")
+    lengths = [len(call["text"]) for call in calls.arguments]
+    assert max(lengths) <= PIECE + 16  # a short run is not cut
     assert sum(lengths) <= 4 * sum(map(len, HOSTILE.values()))
 
 
@@ -222,18 +230,19 @@ def test_the_tokens_of_runs_are_added_to_those_before() -> None:
 
 
 @given(
+    before=st.integers(0, 120),
     runs=st.lists(
-        st.tuples(st.sampled_from(["A", "+", '"', "{ ", "é"]), st.sampled_from([1, 90, 4_095, 4_096, 4_097, 9_000])),
+        st.tuples(
+            st.sampled_from(["A", "+", '"', "{ ", "é"]),
+            st.sampled_from([1, 90, LEAST_FILE - 1, LEAST_FILE, LEAST_FILE + 1, 9_000, 2 * SEARCHED]),
+        ),
         max_size=12,
     ),
-    searched=st.sampled_from([4_096, 5_000, 20_000]),
 )
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_files_are_found_the_same_in_pieces(
-    runs: list[tuple[str, int]], searched: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    part = Opaque("document", "".join(sign * length for sign, length in runs))
-    monkeypatch.setattr("everlong.tokens.counter.SEARCHED", 1_000_000)
-    whole = Counter("claude-opus-4-5").part(part)
-    monkeypatch.setattr("everlong.tokens.counter.SEARCHED", searched)
-    assert Counter("claude-opus-4-5").part(part) == whole
+@settings(max_examples=60, deadline=None)
+def test_files_are_found_the_same_in_pieces(before: int, runs: list[tuple[str, int]]) -> None:
+    """The first piece ends among the runs, or inside one of them."""
+    body = "{ " * ((SEARCHED - LEAST_FILE) // 2) + "".join(sign * length for sign, length in runs)
+    part, counter = Opaque("document", body[before:]), Counter("claude-opus-4-5")
+    rest, files = ENCODED_FILE.subn("", part.body)
+    assert counter.part(part) == files * FLAT_FILE + counter.text(rest)

@@ -20,7 +20,15 @@ from everlong.agent.tools.sandbox import CHOICES
 from everlong.agent.words import LANGUAGES
 from everlong.compress import Option
 from everlong.core import JsonText
-from everlong.engine import Settings, defaults_of, read_settings, unused_settings, variable_named, variables_of
+from everlong.engine import (
+    Settings,
+    defaults_of,
+    operator_settings,
+    read_settings,
+    unused_settings,
+    variable_named,
+    variables_of,
+)
 from everlong.errors import InputError
 from everlong.folders import place
 from everlong.store import LARGEST_CONFIG, read_input
@@ -319,10 +327,15 @@ TRUSTED = tuple(sorted(each.name for each in fields(AgentConfig) if each.metadat
 
 
 def load_config(
-    environment: Mapping[str, str], *, file: Path | None = None, options: Mapping[str, object] | None = None
+    environment: Mapping[str, str],
+    *,
+    file: Path | None = None,
+    options: Mapping[str, object] | None = None,
+    trusted: bool = True,
 ) -> AgentConfig:
     """Return the configuration from a file, overridden by EVERLONG_… variables, then by options. Raises InputError.
 
+    Settings of the engine that name files or code are skipped in a TOML file that is not `trusted`.
     Example: everlong.toml sets the model, EVERLONG_THRESHOLD=0.8, options {"most_steps": 5} -> all three count
     """
     foreign = NOTHING
@@ -332,6 +345,8 @@ def load_config(
         layers.append(_Layer(foreign.values, dict.fromkeys(foreign.values, str(file))))
     elif file is not None:
         section = _section(file)
+        for name in () if trusted else operator_settings(section):
+            del section[name]
         layers.append(_Layer(section, dict.fromkeys(section, str(file))))
     variables = {name: environment.get(variable_named(name), "").strip() for name in VARIABLES}
     variables = {**variables_of(environment), **{name: text for name, text in variables.items() if text}}
@@ -378,14 +393,16 @@ def folder_config(
     elsewhere, widen boundaries or allow anything, unless EVERLONG_CONFIG names it. It can deny.
     """
     file = config_file(environment, folder)
-    config = load_config(environment, file=file, options=options)
+    trusted = file is None or file != folder / FILE or bool(environment.get(f"{PREFIX}CONFIG", "").strip())
+    config = load_config(environment, file=file, options=options, trusted=trusted)
     config = replace(config, remembered=place("config", REMEMBERED, environment=environment).absolute())
-    if file != folder / FILE or environment.get(f"{PREFIX}CONFIG", "").strip():
+    if file is None or trusted:
         return config, ()
     own = load_config(environment, file=_users_file(environment), options=options)
     ignored = tuple(name for name in TRUSTED if getattr(config, name) not in (getattr(own, name), "never"))
     kept = {name: getattr(own, name) for name in ignored}
-    return replace(config, **kept, deny=tuple(dict.fromkeys((*own.deny, *config.deny)))), ignored
+    config = replace(config, **kept, deny=tuple(dict.fromkeys((*own.deny, *config.deny))))
+    return config, tuple(sorted((*ignored, *operator_settings(_section(file)))))
 
 
 def config_file(environment: Mapping[str, str], folder: Path) -> Path | None:
@@ -421,7 +438,7 @@ def _section(path: Path) -> dict[str, object]:
 
 def _changed(config: AgentConfig, given: Mapping[str, object], where: str) -> AgentConfig:
     """Return the configuration with the given values. Engine settings are in the same table as the agent's own."""
-    engine = read_settings(given, base=config.engine, where=where, also=OWN_FIELDS)
+    engine = read_settings(given, base=config.engine, where=where, also=OWN_FIELDS, modules=True)
     try:
         own = _read(AgentConfig, {name: value for name, value in given.items() if name in OWN_FIELDS})
         return replace(config, engine=engine, **own)

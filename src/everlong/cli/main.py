@@ -1,5 +1,6 @@
 """The program: the table of its commands, and the one place where an error becomes a line on the terminal."""
 
+import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,8 @@ from everlong.cli.overview import Program
 from everlong.cli.terminal.streams import tolerate_encodings
 from everlong.cli.terminal.text import one_line
 from everlong.cli.words.english import ENGLISH
-from everlong.cli.words.wording import LANGUAGES
+from everlong.cli.words.language import Language
+from everlong.cli.words.wording import LANGUAGES, Words, language_from
 from everlong.core import did_you_mean
 from everlong.errors import EverlongError
 
@@ -88,7 +90,7 @@ def program(ctx: click.Context) -> None:
         click.echo(ctx.command.start(ctx))
 
 
-def usage_line(error: click.ClickException) -> str:
+def usage_line(error: click.ClickException, language: Language = ENGLISH) -> str:
     """Return what is wrong with a command line in one line, with a suggestion if there is one.
 
     Example: everlong count: no such option '--modle'; did you mean --model? (everlong count --help)
@@ -101,29 +103,39 @@ def usage_line(error: click.ClickException) -> str:
         text = pattern.sub(plain, text)
     choice, kind = NO_CHOICE.search(text), getattr(getattr(error, "param", None), "type", None)
     meant = did_you_mean(choice[1], map(str, getattr(kind, "choices", ()))) if choice is not None else ""
-    return one_line(f"{path}: {text[:1].lower()}{text[1:]}{meant} ({path} --help)")
+    text = Words(language, "general").reason(f"{text[:1].lower()}{text[1:]}{meant}")
+    return one_line(f"{path}: {text} ({path} --help)")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run a command. Exit with 0 on success, 1 and one clear line on bad input, 2 on wrong usage."""
     tolerate_encodings()
+    chosen: dict[str, Language] = {}  # the command writes its language into it
     try:
         program.main(
-            args=list(arguments) if arguments is not None else None, prog_name="everlong", standalone_mode=False
+            args=list(arguments) if arguments is not None else None,
+            prog_name="everlong",
+            standalone_mode=False,
+            obj=chosen,
         )
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message())
         sys.exit(2)
     except click.ClickException as error:
-        click.echo(usage_line(error), err=True)
+        click.echo(usage_line(error, _language(chosen)), err=True)
         sys.exit(error.exit_code)
     except click.Abort:
-        click.echo("stopped", err=True)
+        click.echo(Words(_language(chosen), "general")("stopped"), err=True)
         sys.exit(130)
     except EverlongError as error:
-        click.echo(f"everlong: {error}", err=True)
+        click.echo(f"everlong: {Words(_language(chosen), 'general').reason(str(error))}", err=True)
         sys.exit(1)
     except BrokenPipeError:
         # The reader (head, less) is gone; Python would complain when it flushes at exit.
         sys.stderr.close()
         sys.exit(141)
+
+
+def _language(chosen: Mapping[str, Language]) -> Language:
+    """Return the language that the command was given, else that of the locale."""
+    return chosen.get(Language.__name__) or language_from(os.environ)

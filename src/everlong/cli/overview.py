@@ -32,6 +32,8 @@ class Program(CommandGroup):
         named = next((language for language in LANGUAGES if language.code == code), None)
         if named is not None:
             ctx.meta[Language.__name__] = named
+            if isinstance(ctx.obj, dict):
+                ctx.obj[Language.__name__] = named  # for an error that ends the program
         return super().parse_args(ctx, args)
 
     def start(self, ctx: click.Context) -> str:

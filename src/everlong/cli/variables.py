@@ -14,7 +14,7 @@ from everlong.errors import InputError
 if TYPE_CHECKING:
     from everlong.engine import Settings
 
-__all__ = ["engine_settings", "report_ignored", "report_misspelt", "unknown_variables"]
+__all__ = ["engine_budget", "engine_settings", "report_ignored", "report_misspelt", "unknown_variables"]
 
 PREFIX = "EVERLONG_"
 GATEWAY = "GATEWAY_"
@@ -90,10 +90,22 @@ def engine_settings(preset: str | None = None, environment: Mapping[str, str] = 
 
     settings = read_variables(environment)
     if preset:
-        settings = read_settings({"preset": preset}, base=settings, where="--preset")
+        settings = read_settings({"preset": preset}, base=settings, where="--preset", modules=True)
     for name, line in unused_settings(variables_of(environment), settings).items():
         raise InputError(f"{variable_named(name)}: {line}")
     return settings
+
+
+def engine_budget(model: str, settings: "Settings") -> int | None:
+    """Return the budget that the window and the reserve in the settings leave; None if neither is set."""
+    if settings.window is None and settings.reserve is None:
+        return None
+    from everlong.core import Budget  # noqa: PLC0415 - see engine_settings
+    from everlong.engine import counter_for  # noqa: PLC0415
+    from everlong.windows import window  # noqa: PLC0415
+
+    known = window(counter_for(model).model, override=settings.window)
+    return min(known.prompt, Budget.of(known.context, requested=settings.reserve, max_output=known.output).available)
 
 
 def unknown_variables(environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:

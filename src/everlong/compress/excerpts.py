@@ -172,6 +172,10 @@ class Selection:
                 for number in sorted(numbers):
                     self._take(number, room)
 
+    def take_from(self, messages: Container[int], room: int) -> None:
+        """Choose the most needed chunks of these messages of the history until the space is used."""
+        self._take_in_order((number for number in self._left if self._index.chunks[number].at in messages), room)
+
     def take_needed(self, room: int) -> bool:
         """Choose down the ranking until the space is used. Returns whether anything was chosen."""
         before = len(self.chosen)

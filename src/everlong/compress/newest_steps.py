@@ -16,8 +16,18 @@ from everlong.compress.text.argument_texts import described
 from everlong.compress.text.boundaries import fair_cap
 from everlong.compress.text.changes import Change, Origins, part_tokens, sealed
 from everlong.core import Image, Part, Protection, Role, Step, Text, ToolCall, ToolResult, steps_of
+from everlong.relevance import is_reply
 
-__all__ = ["Abridged", "Standing", "before_newest", "has_results", "movable", "stand"]
+__all__ = [
+    "Abridged",
+    "Standing",
+    "before_newest",
+    "exchange_share",
+    "has_results",
+    "last_exchange",
+    "movable",
+    "stand",
+]
 
 LEAST_STEPS = 3
 SMALL = 320  # tokens; a text with no more stays whole
@@ -25,8 +35,9 @@ LEAST_SHARE = 0.28  # of a large result stays: a quarter, and a little for uninf
 STUB_TOKENS = 50  # tokens of an abridged text besides its pieces
 LONGEST_ARGUMENT = 1_000  # characters; longer ones are described if arguments must be shortened
 ROOMY = 0.4  # of the space; if the newest get less, excerpts are better than abridged older steps
-LAST_EXCHANGE = 0.15  # of the space at most, for the exchange that a short last message refers to
-SHORT = 20  # tokens; such a message in a talk means little without what was said just before
+SHORT_EXCHANGE = 0.15  # of the space at most, for the exchange before a short last message
+REPLY_EXCHANGE = 0.25  # of the space at most, for the exchange that the last message plainly replies to
+SHORT = 20  # tokens; such a message in a talk often means little without what was said just before
 MOST_SKIPPED = 3  # steps that are too large even abridged; then no older one is tried
 PICTURES_SHARE = 0.25  # of the space, for older steps with images
 MOST_PICTURED = 3  # older steps with images that are tried
@@ -122,9 +133,10 @@ def stand(draft: Draft, task: Task, newest: int, *, unread: Set[int] = frozenset
     left = min(newest, room) - last.size(abridged)
     skipped = 0
     units = [unit for unit in _units(draft, steps) if not any(step.start in kept for step in unit)]
-    if units and draft.slots[-1].tokens <= SHORT and not has_results(draft):
+    if units:
         exchange = sum(draft.slots[position].tokens for step in units[-1] for position in range(step.start, step.stop))
-        left = max(left, min(int(room * LAST_EXCHANGE), exchange))
+        if exchange <= room * exchange_share(draft):
+            left = max(left, exchange)
     for unit in reversed(units):
         if left <= 0 or skipped > MOST_SKIPPED:
             break
@@ -141,6 +153,26 @@ def stand(draft: Draft, task: Task, newest: int, *, unread: Set[int] = frozenset
     kept |= shown
     gone = tuple(n for n in range(len(draft.slots)) if n not in kept)
     return Standing(gone, abridged + cut, changes)
+
+
+def exchange_share(draft: Draft) -> float:
+    """Return the share of the space for the exchange before the last message; 0 if that message stands by itself."""
+    if has_results(draft):
+        return 0.0
+    last = draft.slots[-1]
+    if is_reply(last.message.text):
+        return REPLY_EXCHANGE
+    return SHORT_EXCHANGE if last.tokens <= SHORT else 0.0
+
+
+def last_exchange(draft: Draft) -> frozenset[int]:
+    """Return the messages of the history in the last question and its answers before the last message."""
+    units = _units(draft, steps_of(draft.messages))
+    return (
+        frozenset(slot.at for step in units[-2] for slot in draft.slots[step.start : step.stop])
+        if len(units) > 1
+        else frozenset()
+    )
 
 
 def _with_pictures(draft: Draft, task: Task, steps: Sequence[Step], room: int) -> tuple[set[int], tuple[Abridged, ...]]:

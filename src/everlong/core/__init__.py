@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         EventKind as EventKind,
         starts as starts,
     )
-    from everlong.core.imports import function_named as function_named
+    from everlong.core.imports import function_named as function_named, value_named as value_named
     from everlong.core.json_pieces import LARGE as LARGE, write_json as write_json
     from everlong.core.messages import (
         CallId as CallId,
@@ -100,7 +100,7 @@ if TYPE_CHECKING:
         steps_of as steps_of,
         task_index as task_index,
     )
-    from everlong.core.suggestions import did_you_mean as did_you_mean, nearest as nearest
+    from everlong.core.suggestions import did_you_mean as did_you_mean, misspelt as misspelt, nearest as nearest
     from everlong.core.threads import (
         Hit as Hit,
         Opened as Opened,
@@ -119,7 +119,7 @@ else:
             "encoding": "Ref bytes_of decode encode encode_all message_ref original_in part_content part_ref ref_of",
             "events": "Event EventKind OUTCOMES STARTS starts",
             "json_pieces": "LARGE write_json",
-            "imports": "function_named",
+            "imports": "function_named value_named",
             "messages": "CallId Ending History Image Json JsonObject JsonText Message Opaque Part Reasoning ResultPart Role "
             "Text ToolCall ToolResult user_text",
             "observations": "FrameKind frames_in is_framed said_by_users",
@@ -129,7 +129,7 @@ else:
             "removals": "going_with",
             "rounds": "Protection Round Step head_length last_user_index pairs_of protected rounds_of safe_cuts "
             "steps_of task_index",
-            "suggestions": "did_you_mean nearest",
+            "suggestions": "did_you_mean misspelt nearest",
             "threads": "Hit Opened Pin Row Thread opened system_rows",
         },
     )

@@ -94,9 +94,9 @@ class Budget:
     ) -> "Budget":
         """Return the budget of a request. The reserve for the reply is at most half of what the fixed parts leave.
 
-        `least` is the smallest reserve if the request asks for one. Example: window 16 384, nothing requested, no known
-        output limit -> reply 4 096, margin 384
-        Example: window 64 000, fixed 28 000, requested 32 000 -> reply 18 000
+        `least` is the smallest reserve if the request asks for one. Example: window 16,384, nothing requested, no known
+        output limit -> reply 4,096, margin 384
+        Example: window 64,000, fixed 28,000, requested 32,000 -> reply 18,000
         """
         left = max(0, window - tools - fixed)
         wanted = reply_reserve(window, requested=requested, max_output=max_output)
@@ -106,7 +106,7 @@ class Budget:
 
 
 def _margin_of(left: int) -> int:
-    """Return the reserve for framing that no counter sees. Example: 12 288 -> 384"""
+    """Return the reserve for framing that no counter sees. Example: 12,288 -> 384"""
     return min(DEFAULT_MARGIN, left // MARGIN_SHARE)
 
 
@@ -133,15 +133,15 @@ def clamp_reply(requested: int, *, window: int, used: int, least: int = 1) -> in
 def session_budget(window: int, *, reserve: float = 0.15, system: int = 0) -> int:
     """Return the tokens for history: the window less the share for the answer, the system text and a margin.
 
-    Example: a window of 64 000 and 2 400 tokens of system text -> 50 000
+    Example: a window of 64,000 and 2,400 tokens of system text -> 50,000
     """
     return max(0, int(window * (1 - reserve)) - system - SESSION_MARGIN)
 
 
 def reply_budget(window: int, max_tokens: int) -> int:
-    """Return the tokens for history: the window less the answer and a margin, at least 4 096.
+    """Return the tokens for history: the window less the answer and a margin, at least 4,096.
 
-    Example: a window of 32 768 and an answer of 8 192 -> 20 480
+    Example: a window of 32,768 and an answer of 8,192 -> 20,480
     """
     return max(LEAST_BUDGET, window - max_tokens - REPLY_MARGIN)
 

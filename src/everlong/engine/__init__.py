@@ -13,11 +13,8 @@ from everlong.doors import open_door
 if TYPE_CHECKING:
     from everlong.engine.budget import (
         Anchor as Anchor,
-        Due as Due,
         calibration_of as calibration_of,
         counter_for as counter_for,
-        due_at as due_at,
-        first_due as first_due,
         learned_window as learned_window,
     )
     from everlong.engine.contracts import (
@@ -63,12 +60,14 @@ if TYPE_CHECKING:
         outlook as outlook,
         outlook_of as outlook_of,
     )
+    from everlong.engine.raw_history import LEFT_BEFORE as LEFT_BEFORE
     from everlong.engine.recall.request import (
         MOST_RECALLED as MOST_RECALLED,
         RECALL as RECALL,
         RecallResult as RecallResult,
     )
     from everlong.engine.recovery import may_recover as may_recover
+    from everlong.engine.requests.due import Due as Due, due_at as due_at, first_due as first_due
     from everlong.engine.settings import (
         DEFAULT_SETTINGS as DEFAULT_SETTINGS,
         HIGHEST_THRESHOLD as HIGHEST_THRESHOLD,
@@ -79,6 +78,7 @@ if TYPE_CHECKING:
         Settings as Settings,
         Summarizing as Summarizing,
         defaults_of as defaults_of,
+        operator_settings as operator_settings,
         read_settings as read_settings,
         read_variables as read_variables,
         unused_settings as unused_settings,
@@ -91,7 +91,6 @@ if TYPE_CHECKING:
     from everlong.engine.summaries.schedule import Summaries as Summaries
     from everlong.engine.summaries.titles import Titles as Titles
     from everlong.engine.thread import (
-        LEFT_BEFORE as LEFT_BEFORE,
         left_by as left_by,
         newest_summary as newest_summary,
         summary_in as summary_in,
@@ -132,7 +131,7 @@ else:
     __all__, __getattr__, __dir__ = open_door(
         __name__,
         {
-            "budget": "Anchor Due calibration_of counter_for due_at first_due learned_window",
+            "budget": "Anchor calibration_of counter_for learned_window",
             "contracts": "Call CallGrew Failed Finished Model Prepared Provider Reply Request "
             "Restarted Said Thought Threads ToolLike breakpoints",
             "engine": "Busy Engine",
@@ -142,17 +141,19 @@ else:
             "histories.fitted": "Fitted fit fit_document",
             "histories.sizes": "FAR Sizes",
             "preview": "Meter Preview SMALLEST outlook outlook_of",
+            "raw_history": "LEFT_BEFORE",
             "recall.request": "MOST_RECALLED RECALL RecallResult",
             "recovery": "may_recover",
+            "requests.due": "Due due_at first_due",
             "settings": "DEFAULT_SETTINGS HIGHEST_THRESHOLD LOWEST_THRESHOLD Mode SETTINGS "
-            "SURFACE_DEFAULTS Settings Summarizing defaults_of read_settings read_variables unused_settings variable_named "
-            "variables_of",
+            "SURFACE_DEFAULTS Settings Summarizing defaults_of operator_settings read_settings read_variables unused_settings "
+            "variable_named variables_of",
             "summaries.author": "Author expect_authors",
             "summaries.carriage": "Background Carried Taken",
             "summaries.commit": "Outcome SUMMARY",
             "summaries.schedule": "Summaries",
             "summaries.titles": "Titles",
-            "thread": "LEFT_BEFORE left_by newest_summary summary_in",
+            "thread": "left_by newest_summary summary_in",
             "token_map": "FRAMING MessageWeight RoundWeight TokenMap call_title map_tokens message_title text_title",
             "turn": "PartialAnswer Turn converse run_function value_text whole",
             "usage": "FOR_SUMMARIES Saved Savings Spared Spent anchor_at cached_in calls_in cost_of saved_on spent_on",

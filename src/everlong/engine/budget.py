@@ -26,7 +26,6 @@ __all__ = [
     "WINDOW",
     "Anchor",
     "CallBudget",
-    "Due",
     "Gauge",
     "Limits",
     "budget_of",
@@ -34,15 +33,11 @@ __all__ = [
     "calibration_of",
     "calibration_to",
     "counter_for",
-    "due_at",
-    "due_of",
-    "first_due",
     "keep_calibration",
     "keep_limits",
     "learn_window",
     "learned_limits",
     "learned_window",
-    "margin_before",
     "smallest_reply",
     "target_share",
     "window_key",
@@ -64,10 +59,6 @@ NEW_SHARE, NEW_OF_LOW = 0.4, 0.6
 MOST_SPARED = 8_000  # tokens between limit and threshold; in a large window, a tenth would be more than a step needs
 USED_FIRST = 0.85  # of the movable part; unless somebody set a threshold, nothing is compacted below it
 LEAST_OF_CAP = 4  # a quarter of a soft cap counts as movable even if the prompt alone fills the cap
-# How many tokens before the threshold a summary starts, in a tool loop and at the end of a turn, and at most which
-# share of the movable part. A summary that is too late for its compaction is used by the next one; a summary that
-# starts too early may be paid for in vain.
-STEP, TURN = (1_500, 0.05), (2_500, 0.15)
 CHEAP = 2.0  # the extra price of a write, in reads: 1 if cached reads cost half, 9 if a tenth, 11.5 for Anthropic
 USUAL = 9.0
 SHORTEST_ANSWER = "the shortest answer"  # the one part of a request that is measured in the provider's tokens
@@ -262,6 +253,23 @@ class CallBudget:
         """Return what the provider will count for messages of this many counted tokens, with the tools."""
         return self.gauge.true(counted + self.parts.tools)
 
+    def of_the_window(self, impossible: BudgetImpossible) -> BudgetImpossible:
+        """Return the same error for the whole window, with tools, reply and margin among its parts."""
+        return BudgetImpossible(self.parts.window, [*impossible.parts, *self.other_parts])
+
+    def without_reserve(self, limit: int, impossible: BudgetImpossible) -> int:
+        """Return how many tokens may be sent without any reserve: no margins, and the shortest answer.
+
+        If sizes are estimated or the window is guessed from refusals, a request that seems too large is sent anyway, as
+        small as possible, and the provider decides. Raises the error if the request cannot fit by an exact count.
+        """
+        smallest = impossible.needed - sum(size for _, size in self.other_parts)
+        if max(limit, self.widest_limit) >= smallest:
+            return max(limit, self.widest_limit)
+        if self.certain:
+            raise impossible
+        return smallest
+
     def unanchored(self) -> "CallBudget":
         """Return the budget of a request that does not extend the one before."""
         return replace(self, gauge=self.gauge.unanchored())
@@ -378,7 +386,7 @@ def _other_parts(parts: Budget, beside: int, reply: int) -> list[tuple[str, int]
 def target_share(window: int, budget: int, prices: Prices, threshold: float) -> float:
     """Return the share of the movable part that a compaction goes down to; `budget` is that part in tokens.
 
-    Example: a window of 64 000 with a budget of 43 000 at Anthropic's prices -> 0.28
+    Example: a window of 64,000 with a budget of 43,000 at Anthropic's prices -> 0.28
     """
     deep = SHALLOW if writing_weight(prices) <= CHEAP else DEEP if window <= LARGE else DEEPER
     enough = min(SHALLOW, LEAST / max(1, budget))
@@ -397,52 +405,6 @@ def writing_weight(prices: Prices) -> float:
     read = prices.input if prices.cache_read is None else prices.cache_read
     written = prices.input if prices.cache_write is None else prices.cache_write
     return (written - read) / read if read > 0 else USUAL
-
-
-def margin_before(due: int, parts: Budget, *, in_loop: bool = False) -> int:
-    """Return how many provider tokens before a compaction at `due` its summary starts.
-
-    The margin is larger at the end of a turn than after a step of a tool loop, because the next question may be long.
-    """
-    tokens, share = STEP if in_loop else TURN
-    return max(0, int(min(tokens, share * (due - parts.tools - parts.fixed))))
-
-
-@dataclass(frozen=True, slots=True)
-class Due:
-    """When the next compaction comes, in the provider's tokens of a request. Every surface shows these figures.
-
-    From `soon` on, a summary starts at the end of a turn; above `at`, a request is compacted before it is sent. If no
-    summary starts before, both are the same.
-    """
-
-    soon: int
-    at: int
-
-
-def due_at(threads: Threads, settings: Settings, call: Call, *, registry: Registry | None = None) -> int:
-    """Return the provider's tokens of a request, tools included, at which a compaction is due.
-
-    Example: preset chatbox, window 200 000, nothing set -> (200 000 - 32 000) x 0.6 = 100 800
-    """
-    return budget_of(threads, settings, call, registry=registry).true_threshold
-
-
-def first_due(threads: Threads, settings: Settings, call: Call, *, registry: Registry | None = None) -> Due | None:
-    """Return when the first compaction of a new thread comes; None if the preset does not use the threshold."""
-    if not settings.heeds_threshold:
-        return None
-    budget = budget_of(threads, settings, call, registry=registry)
-    return due_of(budget, budget.true_threshold, early=settings.summarises)
-
-
-def due_of(budget: CallBudget, at: int, *, early: bool) -> Due:
-    """Return when a compaction at `at` comes.
-
-    With `early`, a model's summary starts before it, if the preset allows that.
-    """
-    margin = margin_before(at, budget.parts) if early and not budget.preset.every_call else 0
-    return Due(at - margin, at)
 
 
 # --- what calls taught about an endpoint --------------------------------------------------------------------------
@@ -483,18 +445,18 @@ def _learned_figure(threads: Threads, call: Call) -> int | None:
 
 def learned_limits(threads: Threads, call: Call) -> Limits:
     """Return what refused and accepted requests have taught about this endpoint and model."""
-    kept = _fact(threads, LIMITS, call)
-    if not isinstance(kept, dict):
+    fact = _fact(threads, LIMITS, call)
+    if not isinstance(fact, dict):
         return NO_LIMITS
-    total, prompt, size = (Bounds.decoded(kept.get(name)) for name in ("total", "prompt", "size"))
-    refuted = kept.get("refuted")
+    total, prompt, size = (Bounds.decoded(fact.get(name)) for name in ("total", "prompt", "size"))
+    refuted = fact.get("refuted")
     return Limits(total, prompt, size, refuted if type(refuted) is int else None)
 
 
 def keep_limits(threads: Threads, call: Call, limits: Limits) -> None:
     """Store the learned limits."""
-    kept: JsonObject = {name: getattr(limits, name).encoded() for name in ("total", "prompt", "size")}
-    threads.keep_fact(LIMITS, window_key(call), json.dumps(kept | {"refuted": limits.refuted}))
+    bounds: JsonObject = {name: getattr(limits, name).encoded() for name in ("total", "prompt", "size")}
+    threads.keep_fact(LIMITS, window_key(call), json.dumps(bounds | {"refuted": limits.refuted}))
 
 
 def _fact(threads: Threads, kind: str, call: Call) -> Json:

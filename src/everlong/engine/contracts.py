@@ -8,7 +8,7 @@ something out. Store calls may wait for a disk or a database, so the engine make
 import inspect
 import json
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias, cast
@@ -24,21 +24,18 @@ from everlong.core import (
     Message,
     Opened,
     Pin,
-    Role,
     Row,
     Thread,
     expect,
     expect_list,
     expect_number,
     expect_text,
-    head_length,
 )
 from everlong.engine.functions import DeclaredTool, ToolFunction, tool_function
 from everlong.errors import InputError, WireError
 from everlong.relevance import Likeness
 from everlong.windows import Window
 from everlong.wire import (
-    HEADING,
     Caching,
     CallGrew,
     Failed,
@@ -74,13 +71,8 @@ __all__ = [
     "Threads",
     "ToolLike",
     "Vectors",
-    "before_tail",
-    "beginning",
     "breakpoints",
     "schema_texts",
-    "with_beside",
-    "with_standing",
-    "without_tail",
 ]
 
 
@@ -405,7 +397,7 @@ class HeldHistory:
     units: tuple[Unit[Any], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Prepared:
     """A request that fits, with everything known about it.
 
@@ -445,7 +437,15 @@ class Prepared:
     extends: tuple[int, int] | None = None
     rough: bool = False
     #: The caller's history, if the caller keeps it.
-    held: "HeldHistory | None" = field(default=None, repr=False)
+    held: "HeldHistory | None" = None
+
+    def __repr__(self) -> str:
+        messages, edits = len(self.request.messages), len(self.edits)
+        return (
+            f"<Prepared {self.call.fmt}: thread {self.thread!r}, {self.call.model}, "
+            f"{messages:,} message{'s' * (messages != 1)}, "
+            f"{self.tokens:,} of {self.window.context:,} tokens, {edits:,} edit{'s' * (edits != 1)}>"
+        )
 
     @property
     def messages(self) -> list[Any]:
@@ -515,56 +515,3 @@ class Provider(Protocol):
 
     async def load(self, thread: str) -> Sequence[Message] | Sequence[Mapping[str, Any]]:
         """Return the messages of a thread, oldest first, as messages or as dicts of any wire format."""
-
-
-def with_beside(messages: History, call: Call) -> History:
-    """Return the messages of a thread with the standing text and the tail in their places.
-
-    Standing text follows the system text, inside the prefix that providers cache. The tail is never inside that prefix:
-    it stands before the last user message, so that the question comes last, or at the end in a tool loop. Example:
-    system, user, a, user -> system, standing, user, a, tail, user
-    """
-    placed = with_standing(messages, call)
-    if not call.tail:
-        return placed
-    at = before_tail(placed, call)
-    return (*placed[:at], *call.tail, *placed[at:])
-
-
-def before_tail(messages: History, call: Call) -> int:
-    """Return how many messages come before the tail: all but a user message at the end; all if there is no tail."""
-    question_last = bool(call.tail and messages) and messages[-1].role is Role.USER
-    return len(messages) - question_last
-
-
-def with_standing(messages: History, call: Call) -> History:
-    """Return the messages with the standing text, which is part of the cached prefix, and without the tail.
-
-    A summary that a preset puts into the system text stays at its end.
-    """
-    if not call.standing:
-        return messages
-    head = head_length(messages)
-    if head and messages[head - 1].text.startswith(HEADING):
-        head -= 1
-    return (*messages[:head], *call.standing, *messages[head:])
-
-
-def without_tail(messages: History, call: Call) -> History:
-    """Return the messages of a request that the next request repeats."""
-    return tuple(message for message in messages if message not in call.tail) if call.tail else messages
-
-
-def beginning(request: Request, until: int) -> Request:
-    """Return the first messages of a request, with the cache mark where an earlier request ended.
-
-    The provider then reads the cached prefix instead of writing a new one. Requests end in a question or in results, so
-    no mark follows an answer.
-    """
-    messages, caching = request.messages[:until], request.caching
-    if caching is None:
-        return replace(request, messages=messages)
-    lasting = min(until, caching.lasting)
-    while until < caching.lasting and lasting and messages[lasting - 1].role is Role.ASSISTANT:
-        lasting -= 1
-    return replace(request, messages=messages, caching=replace(caching, lasting=lasting))

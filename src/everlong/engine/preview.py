@@ -12,11 +12,13 @@ from typing import Literal, Self, TypeAlias
 
 from everlong.compress import OURS
 from everlong.core import Message, Point, Recalled, Role, is_framed
-from everlong.engine.budget import Due
 from everlong.engine.contracts import Call, Prepared
-from everlong.engine.preparation import next_due, prepared_from, upcoming
+from everlong.engine.raw_history import LEFT_BEFORE, pinned_texts
+from everlong.engine.requests.assembly import upcoming
+from everlong.engine.requests.due import Due, next_due
+from everlong.engine.requests.preparation import prepared_from
 from everlong.engine.settings import Settings
-from everlong.engine.thread import LEFT_BEFORE, CallContext, EngineContext, pinned_texts, work_on
+from everlong.engine.thread import CallContext, EngineContext, work_on
 from everlong.engine.view import View
 from everlong.windows import Window
 from everlong.wire import Usage, plausible
@@ -229,10 +231,10 @@ class Outlook:
         return round(100 * self.cost), round(100 * self.kept)
 
 
-#: Smaller windows were not measured: results with 12 000 tokens in front of every request do not apply to them.
+#: Smaller windows were not measured: results with 12,000 tokens in front of every request do not apply to them.
 SMALLEST = 48_000
 #: Window -> threshold -> result of preset and mode `auto`, by `everlong lab replay` over 42 long agent sessions with
-#: Anthropic's prices, a cache that is always warm and 12 000 tokens in front of every request.
+#: Anthropic's prices, a cache that is always warm and 12,000 tokens in front of every request.
 MEASURED: Mapping[int, Mapping[float, Outlook]] = MappingProxyType(
     {
         64_000: {

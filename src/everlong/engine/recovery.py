@@ -24,7 +24,9 @@ from everlong.engine.budget import (
 )
 from everlong.engine.contracts import Prepared
 from everlong.engine.events import Journal
-from everlong.engine.preparation import compact_now, lighter_target, prepared_from, remember
+from everlong.engine.requests.assembly import remember
+from everlong.engine.requests.compaction import compact_now, lighter_target
+from everlong.engine.requests.preparation import prepared_from
 from everlong.engine.thread import CallContext, EngineContext, work_on
 from everlong.engine.usage import record_failure
 from everlong.engine.view import bytes_of, flattened, without_images

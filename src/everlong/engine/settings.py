@@ -28,6 +28,7 @@ __all__ = [
     "Summarizing",
     "Surface",
     "defaults_of",
+    "operator_settings",
     "read_settings",
     "read_variables",
     "unknown_names",
@@ -94,7 +95,9 @@ class Settings:
     mode: Mode = _setting(  # noqa: RUF009 - the value is immutable
         "auto", "off changes nothing; trim compacts; auto also writes summaries.", str, choices=get_args(Mode)
     )
-    preset: str | Preset = _setting("auto", "The strategy for compacting a history.", str)  # noqa: RUF009 - see mode
+    preset: str | Preset = _setting(  # noqa: RUF009 - see mode
+        "auto", "The strategy for compacting a history: a name, or module:NAME for a preset of your own.", str
+    )
     threshold: float | None = _setting(
         None,
         "When to compact, as a share of the tokens that compaction can remove. Default: the preset's, 0.9 (chatbox: "
@@ -125,7 +128,7 @@ class Settings:
     )
     unknown_window: int | None = _setting(
         None,
-        "The context window to assume for an unknown model. Default: the preset's, 128000 (chatbox: 96000).",
+        "The context window to assume for an unknown model. Default: the preset's, 128,000 (chatbox: 96,000).",
         int,
         unit="tokens",
         least=1,
@@ -238,11 +241,15 @@ class Settings:
         """
         if not given:
             return self
-        values = {option.name: option.read(given[option.name]) for option in SETTINGS if option.name in given}
+        values: dict[str, Scalar | Preset] = {
+            option.name: value if isinstance(value := given[option.name], Preset) else option.read(value)
+            for option in SETTINGS
+            if option.name in given
+        }
         own = {name: value for name, value in values.items() if name in _OWN}
         if own.get("preset") == self.rules.name:  # a custom preset stays when it is named
             del own["preset"]
-        options = {name: value for name, value in values.items() if name not in _OWN}
+        options = {name: cast(Scalar, value) for name, value in values.items() if name not in _OWN}
         return replace(self, **own, options={**self.options, **options})  # type: ignore[arg-type]
 
     @classmethod
@@ -302,24 +309,33 @@ def read_variables(environment: Mapping[str, str]) -> Settings:
     """Return the settings in environment variables. Raises InputError with the variable that is wrong."""
     settings = DEFAULT_SETTINGS
     for name, value in variables_of(environment).items():
-        settings = read_settings({name: value}, base=settings, where=variable_named(name))
+        settings = read_settings({name: value}, base=settings, where=variable_named(name), modules=True)
     return settings
 
 
 def read_settings(
-    given: Mapping[str, object], *, base: Settings = DEFAULT_SETTINGS, where: str = "", also: Collection[str] = ()
+    given: Mapping[str, object],
+    *,
+    base: Settings = DEFAULT_SETTINGS,
+    where: str = "",
+    also: Collection[str] = (),
+    modules: bool = False,
 ) -> Settings:
     """Return settings with values from a file, the environment or a command, by name.
 
-    `also` are names that the caller reads itself. Raises InputError with one line: `where` the value was set, what is
-    wrong with it, and for an unknown name the most similar known one.
+    `also` are names that the caller reads itself. `modules` allows a preset `module:NAME`, which runs code: only for
+    what the user of the program wrote, never for a request. Raises InputError with one line: `where` the value was
+    set, what is wrong with it, and for an unknown name the most similar known one.
     """
     origin = f"{where}: " if where else ""
     unknown = unknown_names(given, also)
     if unknown:
         raise InputError(f"{origin}{unknown}")
+    values = {name: value for name, value in given.items() if name not in also}
     try:
-        return base.with_values({name: value for name, value in given.items() if name not in also})
+        if modules and _in_module(given.get("preset")):
+            values["preset"] = preset_named(str(given["preset"]), modules=True)
+        return base.with_values(values)
     except InputError as error:
         raise InputError(f"{origin}{error}") from None
 
@@ -331,9 +347,23 @@ def unused_settings(given: Mapping[str, object], settings: Settings) -> dict[str
     preset auto -> "history_window: preset auto does not use it, …"
     """
     beside = given.get("preset")
-    presets = (preset_named(beside),) if isinstance(beside, str) else ()
+    presets = (preset_named(beside),) if isinstance(beside, str) and not _in_module(beside) else ()
     unused = unused_options(given, *presets, settings.rules)
     return {name: f"{name}: {remedy}" for name, remedy in unused.items()}
+
+
+def operator_settings(given: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the given settings that only the person who runs the program may set, because they name files or code.
+
+    Example: {"preset": "mine:LATEST", "mode": "trim"} -> ("preset",)
+    """
+    named = {option.name for option in SETTINGS if option.operator}
+    return tuple(sorted(name for name in given if name in named or (name == "preset" and _in_module(given[name]))))
+
+
+def _in_module(preset: object) -> bool:
+    """Whether a preset is named as `module:NAME`."""
+    return isinstance(preset, str) and ":" in preset
 
 
 def unknown_names(given: Iterable[str], also: Collection[str] = ()) -> str:

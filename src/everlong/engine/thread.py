@@ -1,8 +1,8 @@
 """The state of a thread while the engine works on it, and the context of one call.
 
 `ThreadState` is what stays in memory between two calls, so that a turn costs only its new messages; read again from the
-store, it gives the same bytes. `RawHistory` is the log as far back as a compaction looks. `EngineContext` is what all
-calls share, `CallContext` one call on one thread while the thread's lock is held.
+store, it gives the same bytes. `EngineContext` is what all calls share, `CallContext` one call on one thread while the
+thread's lock is held.
 """
 
 from collections import Counter as Tally, OrderedDict
@@ -16,47 +16,36 @@ from everlong.core import (
     History,
     Message,
     Opened,
-    Pin,
     Point,
     Protection,
     Removal,
     Restoration,
     Role,
     Row,
-    Text,
-    ToolCall,
-    ToolResult,
     Withdrawal,
-    head_length,
     messages_from,
     protected,
-    task_index,
 )
 from everlong.engine.budget import Anchor, CallBudget, budget_of, counter_for
 from everlong.engine.contracts import Call, Threads, Vectors
 from everlong.engine.events import Journal, Observer, new_id, now
+from everlong.engine.raw_history import HORIZON, LEFT_BEFORE, Horizon, RawHistory, pinned_texts, raw_history
 from everlong.engine.settings import DEFAULT_SETTINGS, Settings
 from everlong.engine.view import UNBOUNDED, View, ViewOptions
 from everlong.errors import InputError
-from everlong.relevance import Index
 from everlong.summarize import Summary, as_message, decode_summary, written
 from everlong.tokens import Counter
 from everlong.windows import Registry
 
 __all__ = [
-    "HORIZON",
-    "LEFT_BEFORE",
     "CallContext",
     "EngineContext",
-    "RawHistory",
     "ThreadState",
     "ThreadStates",
     "fixed_parts",
     "left_by",
     "newest_compaction",
     "newest_summary",
-    "pinned_texts",
-    "raw_history",
     "refreshed",
     "summary_in",
     "summary_limit",
@@ -66,57 +55,9 @@ __all__ = [
 
 KEPT = 64  # threads in memory; beyond that, the one stored longest ago is dropped
 LOCKS = 256
-HORIZON = 4_000_000  # characters, about a million tokens: more than any window a compaction is made for
-TASK_LOOK = 64  # rows at the beginning of a thread that may contain its task
-SAME_BEGINNING = 40  # characters by which a shortened task is recognised
 MOVABLE = frozenset({Role.ASSISTANT, Role.TOOL})  # roles whose messages a compaction can move
-FIRST_LOOK = 500  # messages; doubled until the horizon or the beginning is reached
-LEFT_BEFORE = -1  # the order of a message that is not a row of the thread: a point left it, or we added it
 MOST_TOKENS = 2_000  # of a summary, whatever the window
 SUMMARY_SHARE = 0.12  # of the movable part
-
-
-@dataclass(frozen=True, slots=True)
-class RawHistory:
-    """Messages of a thread, unchanged, each with its order in the thread or LEFT_BEFORE if it is ours.
-
-    `length` counts the rows that were read. `pins` are the indexes of messages that must stay.
-    """
-
-    history: History
-    orders: tuple[int, ...]
-    length: int
-    characters: int
-    pins: frozenset[int] = frozenset()
-    #: Everything that left the window so far; grows with each compaction.
-    index: Index = field(default_factory=Index, compare=False)
-
-    def with_background(self, pins: tuple[Pin, ...], messages: History = ()) -> "RawHistory":
-        """Return it with pinned texts and our own messages after the system text, and with all pins marked."""
-        ours = (*pinned_texts(pins), *messages)
-        head = head_length(self.history)
-        orders = (*self.orders[:head], *(LEFT_BEFORE for _ in ours), *self.orders[head:])
-        pinned = {pin.order for pin in pins if pin.order is not None}
-        marked = frozenset(at for at, order in enumerate(orders) if order in pinned)
-        return replace(
-            self,
-            history=(*self.history[:head], *ours, *self.history[head:]),
-            orders=orders,
-            pins=marked | frozenset(range(head, head + len(ours))),
-        )
-
-    def with_summary(self, message: Message) -> "RawHistory":
-        """Return it with a summary directly after the system text. A summary that is not system text is pinned."""
-        head = head_length(self.history)
-        pins = {pin + 1 if pin >= head else pin for pin in self.pins}
-        if message.role is not Role.SYSTEM:
-            pins.add(head)
-        return replace(
-            self,
-            history=(*self.history[:head], message, *self.history[head:]),
-            orders=(*self.orders[:head], LEFT_BEFORE, *self.orders[head:]),
-            pins=frozenset(pins),
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +171,8 @@ class EngineContext:
     rooms: dict[object, object] = field(default_factory=dict, init=False, repr=False, compare=False)
     #: Vectors for search by meaning; None if the setting `semantic` is off.
     vectors: Vectors | None = None
+    #: How far back a compaction looks.
+    horizon: Horizon = HORIZON
 
     def journal(self, thread: str) -> Journal:
         """Return a journal for what happens to the thread now."""
@@ -238,6 +181,10 @@ class EngineContext:
     def state(self, thread: str) -> ThreadState:
         """Return the thread as it is now. Raises NoThread."""
         return refreshed(self.threads, thread, self.states.get(thread))
+
+    def raw_history(self, state: ThreadState) -> RawHistory:
+        """Return the raw history of a thread up to the rows that are known; only what is new is read."""
+        return raw_history(self.threads, state.opened, state.raw, self.horizon)
 
     def settings_of(self, thread: str) -> Settings:
         """Return the settings that apply to a thread. Raises NoThread."""
@@ -283,7 +230,7 @@ class CallContext:
 
     def raw_history(self) -> RawHistory:
         """Read the raw history, up to the rows that are known, and keep it."""
-        raw = raw_history(self.engine.threads, self.state.opened, self.state.raw)
+        raw = self.engine.raw_history(self.state)
         self.state = replace(self.state, raw=raw)
         return raw
 
@@ -384,11 +331,6 @@ def _is_system(row: Row) -> bool:
     return isinstance(row.entry, Message) and row.entry.role is Role.SYSTEM
 
 
-def pinned_texts(pins: tuple[Pin, ...]) -> History:
-    """Return the pins that are not messages of the thread, each as a message."""
-    return tuple(Message(Role.USER, (Text(pin.text),)) for pin in pins if pin.order is None)
-
-
 def left_by(row: Row) -> tuple[int, History] | None:
     """Return what a point left, and its boundary; equal for a point that only adds a summary."""
     return (row.entry.boundary, row.entry.summary) if isinstance(row.entry, Point) else None
@@ -398,118 +340,6 @@ def newest_compaction(threads: Threads, thread: str) -> list[Row]:
     """Return the rows of the newest compaction in force, newest first: the points that add a summary, then its own."""
     standing = [row for row, stands in threads.points(thread) if stands]
     return list(takewhile(lambda row: left_by(row) == left_by(standing[-1]), reversed(standing)))
-
-
-# --- the raw history -------------------------------------------------------------------------------------------------
-
-
-def raw_history(threads: Threads, opened: Opened, known: RawHistory | None = None) -> RawHistory:
-    """Return the raw history up to the rows that `opened` has; only rows that are not `known` are read.
-
-    At most a horizon of the thread is read. If that is not all, the history begins with the task and with what the
-    oldest point inside the horizon left; older text is found by search. At twice the horizon, the history is read again
-    from a later point.
-    """
-    if known is None:
-        return _read_raw(threads, opened)
-    if known.length < opened.thread.length:
-        known = _grown(known, tuple(threads.read(opened.thread.id, known.length, opened.thread.length)))
-    return known if known.characters <= 2 * HORIZON else _read_raw(threads, opened)
-
-
-def _read_raw(threads: Threads, opened: Opened) -> RawHistory:
-    name, length = opened.thread.id, opened.thread.length
-    rows, complete = _newest_rows(threads, name, opened)
-    left: History = ()
-    if not complete and rows:
-        point = _oldest_point(threads, name, rows[0].order)
-        if point is not None:
-            left = point.summary[1:] if point.account else point.summary  # the newest summary is added elsewhere
-            rows = [row for row in rows if row.order >= point.boundary]
-    before = rows[0].order if rows else length
-    pinned = _pinned_before(threads, opened, before)
-    task = [] if complete else _task_before(threads, name, before, pinned)
-    left = _without_task(left, task)
-    rows = [*pinned, *rows]
-    messages = _messages(rows)
-    return RawHistory(
-        (*_messages(opened.head), *_messages(task), *left, *messages),
-        (*(row.order for row in (*opened.head, *task)), *(LEFT_BEFORE for _ in left), *(row.order for row in rows)),
-        length,
-        sum(map(_characters, messages)),
-    )
-
-
-def _grown(raw: RawHistory, rows: tuple[Row, ...]) -> RawHistory:
-    new = tuple(row for row in rows if row.order >= raw.length and isinstance(row.entry, Message))
-    messages = _messages(new)
-    return replace(
-        raw,
-        history=raw.history + messages,
-        orders=raw.orders + tuple(row.order for row in new),
-        length=max((row.order + 1 for row in rows), default=raw.length),
-        characters=raw.characters + sum(map(_characters, messages)),
-    )
-
-
-def _newest_rows(threads: Threads, name: str, opened: Opened) -> tuple[list[Row], bool]:
-    """Return the newest messages that fill the horizon, without the system head, and whether they are all there are."""
-    head = {row.order for row in opened.head}
-    wanted = FIRST_LOOK
-    while True:
-        newest = threads.last(name, wanted)
-        rows = [row for row in newest if row.order < opened.thread.length]
-        complete = len(rows) >= opened.thread.messages or len(newest) < wanted  # some may have been removed meanwhile
-        if complete or sum(map(_characters, _messages(rows))) > HORIZON:
-            return [row for row in rows if row.order not in head], complete
-        wanted *= 2
-
-
-def _pinned_before(threads: Threads, opened: Opened, order: int) -> list[Row]:
-    """Pinned messages that lie further back than the horizon."""
-    head = {row.order for row in opened.head}
-    pinned = sorted({pin.order for pin in opened.pins if pin.order is not None and pin.order < order} - head)
-    return [row for at in pinned for row in threads.read(opened.thread.id, at, at + 1)]
-
-
-def _task_before(threads: Threads, name: str, order: int, pinned: list[Row]) -> list[Row]:
-    """Return the row of the task, if it comes before that order and is not pinned."""
-    rows = [row for row in threads.read(name, 0, min(order, TASK_LOOK)) if isinstance(row.entry, Message)]
-    at = task_index(_messages(rows))
-    return [rows[at]] if at is not None and rows[at] not in pinned else []
-
-
-def _without_task(left: History, task: list[Row]) -> History:
-    """Return what a point left without the task, which is there in full; the point may have only its beginning."""
-    at = task_index(left)
-    if at is None or not task or not isinstance(task[0].entry, Message):
-        return left
-    same = left[at].text[:SAME_BEGINNING] == task[0].entry.text[:SAME_BEGINNING]
-    return (*left[:at], *left[at + 1 :]) if same else left
-
-
-def _oldest_point(threads: Threads, name: str, order: int) -> Point | None:
-    """Return the first point in force whose boundary is at or after this order."""
-    for row, stands in threads.points(name):
-        if stands and isinstance(row.entry, Point) and row.entry.boundary >= order:
-            return row.entry
-    return None
-
-
-def _messages(rows: Sequence[Row]) -> History:
-    return tuple(row.entry for row in rows if isinstance(row.entry, Message))
-
-
-def _characters(message: Message) -> int:
-    total = 0
-    for part in message.parts:
-        if isinstance(part, Text):
-            total += len(part.text)
-        elif isinstance(part, ToolCall):
-            total += len(part.arguments)
-        elif isinstance(part, ToolResult):
-            total += len(part.text)
-    return total
 
 
 # --- the summary of a thread -----------------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ from everlong.engine.budget import (
     learn_window,
     learned_limits,
 )
-from everlong.engine.contracts import Prepared, with_beside
+from everlong.engine.contracts import Prepared
 from everlong.engine.events import ASSEMBLED, Journal
+from everlong.engine.requests.placement import with_beside
 from everlong.engine.thread import EngineContext
 from everlong.engine.view import bytes_of
 from everlong.errors import ContextOverflow
@@ -130,7 +131,7 @@ def _hidden_overflow(
 def _stands_still(engine: EngineContext, prepared: Prepared, usage: Usage) -> int | None:
     """The window of a server that silently drops what is too long: its report does not grow although more is sent.
 
-    Example: 8 246 counted and 8 192 reported, then 8 800 counted and again 8 192 reported -> 8 192
+    Example: 8,246 counted and 8,192 reported, then 8,800 counted and again 8,192 reported -> 8,192
     """
     counted, reported = prepared.extends or _extended(engine, prepared) or (0, 0)
     more = prepared.counted + prepared.budget.tools - counted
@@ -323,8 +324,8 @@ class Saved:
 def saved_on(events: Iterable[Event], registry: Registry | None = None) -> list[Saved]:
     """Return what the compactions of one thread saved with each model, from its events in order; the most first.
 
-    A request is shorter by what all compactions in force at that time removed. Example: a compaction from 10 000 to 4
-    000 tokens, then three requests -> 3 requests, 18 000 tokens
+    A request is shorter by what all compactions in force at that time removed. Example: a compaction from 10,000 to
+    4,000 tokens, then three requests -> 3 requests, 18,000 tokens
     """
     saved: dict[str, Saved] = {}
     savings = Savings(registry)

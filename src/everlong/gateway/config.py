@@ -14,7 +14,16 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, get_args
 
-from everlong.engine import SETTINGS, Mode, Settings, defaults_of, read_settings, unused_settings, variables_of
+from everlong.engine import (
+    SETTINGS,
+    Mode,
+    Settings,
+    defaults_of,
+    operator_settings,
+    read_settings,
+    unused_settings,
+    variables_of,
+)
 from everlong.errors import InputError
 from everlong.folders import place
 from everlong.gateway.surfaces import FORMATS
@@ -66,6 +75,7 @@ Working: TypeAlias = Literal["here", "apart"]
 #: The agent's table in a file that both read.
 AGENT_TABLE = "agent"
 PREFIX = "EVERLONG_GATEWAY_"
+HERE = Path("everlong.toml")  # the file in the current folder
 MIB = 2**20
 ENGINE_DEFAULTS = defaults_of("gateway")
 #: Fields that may hold a secret: errors never repeat their values.
@@ -350,6 +360,13 @@ def load_config(file: str | None, options: Mapping[str, Any], environment: Mappi
         | {name: PREFIX + name.upper() for name in variables}
         | {name: "--" + name.replace("_", "-") for name in given}
     )
+    found_here = path == HERE and not file and not environment.get("EVERLONG_CONFIG")
+    if found_here and origins.get("preset") == str(path) and "preset" in operator_settings(in_file):
+        # The author of a file in the current folder may be someone else: in a cloned repository, for example.
+        raise InputError(
+            f"{path}: preset {in_file['preset']} would run code; to allow that, name the file with --config {path} or "
+            "EVERLONG_CONFIG"
+        )
     config = _config_of(in_file | variables | given, origins)
     for layer in (in_file, variables, given):
         for name, line in unused_settings(layer, config.engine).items():
@@ -391,7 +408,7 @@ def _config_of(values: Mapping[str, Any], origins: Mapping[str, str]) -> Gateway
             raise InputError(f"{origins[name]}: unknown setting {name!r}{meant}")
     engine = ENGINE_DEFAULTS
     for name in sorted(ENGINE & values.keys()):
-        engine = read_settings({name: values[name]}, base=engine, where=origins[name])
+        engine = read_settings({name: values[name]}, base=engine, where=origins[name], modules=True)
     own = {name: _own_value(name, value, origins[name]) for name, value in values.items() if name in OWN}
     return GatewayConfig(engine=engine, **own)
 
@@ -415,7 +432,7 @@ def _file_to_read(file: str | None, environment: Mapping[str, str]) -> Path | No
             return Path(named).expanduser()
         except RuntimeError as error:  # such as ~nobody
             raise InputError(f"{named}: {error}") from None
-    usual = (Path("everlong.toml"), place("config", "gateway.toml", environment=environment))
+    usual = (HERE, place("config", "gateway.toml", environment=environment))
     return next((path for path in usual if _is_there(path)), None)
 
 

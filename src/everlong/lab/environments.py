@@ -145,10 +145,14 @@ def _to_standard_error(line: str) -> None:
 
 @dataclass(slots=True)
 class Environments:
-    """The environments in a folder. `report` gets one line for everything that takes long or is not available."""
+    """The environments in a folder. `report` gets one line for everything that takes long or is not available.
+
+    `package` is the copy of everlong that peers see: the running one.
+    """
 
     folder: Path
     report: Callable[[str], None] = _to_standard_error
+    package: Path = PACKAGE
     _known: dict[str, bool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -250,17 +254,17 @@ class Environments:
 
         Each copy of everlong has a separate folder, because several may use the same environments at once.
         """
-        source = self.folder / "source" / sha256(str(PACKAGE).encode()).hexdigest()[:12]
-        link = source / PACKAGE.name
-        if link.is_symlink() and link.resolve() == PACKAGE:
+        source = self.folder / "source" / sha256(str(self.package).encode()).hexdigest()[:12]
+        link = source / self.package.name
+        if link.is_symlink() and link.resolve() == self.package:
             return source
         source.mkdir(parents=True, exist_ok=True)
         if link.is_symlink():
             link.unlink()
         try:
-            link.symlink_to(PACKAGE, target_is_directory=True)
+            link.symlink_to(self.package, target_is_directory=True)
         except OSError:  # a file system, or a Windows, without links
-            shutil.copytree(PACKAGE, link, dirs_exist_ok=True)
+            shutil.copytree(self.package, link, dirs_exist_ok=True)
         return source
 
 

@@ -121,6 +121,10 @@ class HttpModel:
         self._largest: dict[str, int | None] = {}
         self._asking: dict[str, asyncio.Task[int | None]] = {}
 
+    def __repr__(self) -> str:
+        name = f"{self.name!r} " if self.name else ""
+        return f"<HttpModel {name}at {self.endpoint} ({self.fmt})>"
+
     async def served_window(self, model: str) -> int | None:
         """Return the context window in force that the server reports; None if it does not say. Asks once per model."""
         if model in self._served:

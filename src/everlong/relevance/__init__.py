@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         query_of_text as query_of_text,
     )
     from everlong.relevance.ranking import ranked as ranked
+    from everlong.relevance.talk.questions import is_reply as is_reply
     from everlong.relevance.talk.wishes import wishes_in as wishes_in
     from everlong.relevance.talk.worth import are_notes as are_notes
     from everlong.relevance.terms import (
@@ -41,6 +42,7 @@ else:
             "index": "Index Likeness names_in",
             "query": "argument_text query_of query_of_text",
             "ranking": "ranked",
+            "talk.questions": "is_reply",
             "talk.wishes": "wishes_in",
             "talk.worth": "are_notes",
             "terms": "STOP_WORDS in_language language_of terms_of words_of",

@@ -103,7 +103,7 @@ def chunks(messages: Sequence[Message], *, counter: Counter, room: int) -> list[
     """Return chunks whose transcripts fit into `room` tokens, as few as possible, with the steps in order.
 
     A step that is too large becomes its own chunk; its transcript is shortened.
-    Example: ten steps of 400 tokens, room 1 000 -> five chunks of two steps
+    Example: ten steps of 400 tokens, room 1,000 -> five chunks of two steps
     """
     parts: list[History] = []
     part: list[Message] = []

@@ -14,7 +14,7 @@ __all__ = ["MODELS_DEV", "NO_PRICES", "Entry", "Prices", "consistent", "dollars"
 
 MODELS_DEV = "models.dev"
 
-MOST_TOKENS = 16_000_000  # the largest real window is 10 485 760; tables also hold 99 999 999
+MOST_TOKENS = 16_000_000  # the largest real window is 10,485,760; tables also hold 99,999,999
 LEAST_OUTPUT = 256  # embedding models are listed with an output of 1
 
 

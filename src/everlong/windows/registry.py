@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from everlong.core import nearest
+from everlong.core import misspelt, nearest
 from everlong.windows.entries import MODELS_DEV, Entry, consistent
 from everlong.windows.names import Spelling, key_of, prefixes, spelling_of, tails, unmarked
 from everlong.windows.providers import SELF_HOSTED, canonical, makers_of
@@ -73,6 +73,20 @@ class Registry:
         own = (entry.id for entry in self.find(""))
         return nearest(model.rpartition("/")[2], (name.rpartition("/")[2] for name in own), near=SURE)
 
+    def misspelt(self, model: str) -> str:
+        """Return the known name that an unknown one almost is; "" if the name is known or means something else.
+
+        A name of your own server, with a tag or of a file is never taken for a misspelt one. Example: "gpt-4oo" ->
+        "gpt-4o"; "ollama/gpt-4oo", "gpt-4oo:7b", "gpt-4o" -> ""
+        """
+        asked = spelling_of(model)
+        plain = unmarked(asked.key)
+        if {asked.key, plain} & (self._named.keys() | self._released.keys()) or ":" in plain:
+            return ""
+        if asked.provider in SELF_HOSTED or asked.is_own_file:
+            return ""
+        return misspelt(plain, self._tails)
+
     def merged(self, other: "Registry") -> "Registry":
         """Return both registries as one. Of two rows with the same table, provider and model, newer figures count."""
         rows = {_identity(entry): entry for entry in self.entries}
@@ -98,6 +112,11 @@ class Registry:
         """Entries whose names have release marks, by the key without them."""
         plain = ((key, unmarked(key)) for key in self._named)
         return _grouped((name, entry) for key, name in plain if name != key for entry in self._named[key])
+
+    @cached_property
+    def _tails(self) -> tuple[str, ...]:
+        """The names without what precedes them, each once; the makers' own come first."""
+        return tuple(dict.fromkeys(entry.id.rpartition("/")[2] for entry in self.find("") if entry.window))
 
     @cached_property
     def _providers(self) -> frozenset[str]:

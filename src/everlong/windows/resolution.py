@@ -6,7 +6,7 @@ model with the same name: it gets the default, or less if the model accepts less
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
 from everlong.core import expect_text
@@ -48,7 +48,7 @@ class Window:
     output: int | None = None
     prices: Prices = NO_PRICES
     #: Other figures for the same model: the source, and the number of tokens.
-    conflicts: tuple[tuple[str, int], ...] = ()
+    conflicts: tuple[tuple[str, int], ...] = field(default=(), repr=False)
 
     @property
     def prompt(self) -> int:

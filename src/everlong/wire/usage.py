@@ -179,7 +179,7 @@ PLACES = ("usage", "usageMetadata", "message.usage", "response.usage", "meta", "
 def read_usage(raw: Json, fmt_hint: str = "") -> Usage | None:
     """Return the usage in a response, a stream event or a usage object; None if it has no tokens.
 
-    Example: {"usage": {"input_tokens": 1000, "cache_read_input_tokens": 37000, "output_tokens": 5}} -> prompt 38 000
+    Example: {"usage": {"input_tokens": 1000, "cache_read_input_tokens": 37000, "output_tokens": 5}} -> prompt 38,000
     """
     for found in _usage_objects(raw):
         for style in _styles(fmt_hint):
@@ -272,8 +272,8 @@ CUT_BY_WINDOW = frozenset({"model_context_window_exceeded", "model_length"})
 TRUNCATED = 0.6  # of the estimate; no counter is wrong by this much
 TRUNCATED_BY = 512  # tokens that must be missing at least
 NEAR_BELOW = 0.98  # of the served window; a server that drops the beginning nearly fills it
-NEAR_ABOVE = 16  # tokens; 16 387 were reported for 16 384
-SERVED_WINDOWS = tuple(1 << power for power in range(11, 21))  # 2 048 to 1 048 576: usual settings of servers
+NEAR_ABOVE = 16  # tokens; 16,387 were reported for 16,384
+SERVED_WINDOWS = tuple(1 << power for power in range(11, 21))  # 2,048 to 1,048,576: usual settings of servers
 
 
 class SilentOverflow(StrEnum):
@@ -307,7 +307,7 @@ def silent_overflow(usage: Usage, window: int, *, finish: str, output: int | Non
 def truncated_window(usage: Usage, estimate: int) -> int | None:
     """Return the window that a server really serves, if it read far less than was sent; None if not.
 
-    Example: estimate 160 000, reported 16 387 -> 16 384
+    Example: estimate 160,000, reported 16,387 -> 16,384
     """
     if usage.prompt > TRUNCATED * estimate or estimate - usage.prompt < TRUNCATED_BY:
         return None

@@ -1,7 +1,10 @@
 """The rules of the sandbox: which paths of a disk they open, and which never."""
 
+import json
 import os
+import subprocess
 import sys
+import venv
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -122,8 +125,23 @@ def test_a_repository_whose_hooks_are_a_link_is_kept_whole(tmp_path: Path, linke
     assert home / "work/.git" in rules_of(home).kept
 
 
-def test_everlong_in_the_workspace_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = made(tmp_path / "home", "work/.venv/pyvenv.cfg", "work/mine.toml")
-    monkeypatch.setattr(sys, "prefix", str(home / "work/.venv"))
-    kept = rules_of(home, EVERLONG_CONFIG=str(home / "work/mine.toml")).kept
-    assert {home / "work/.venv", home / "work/mine.toml"} <= set(kept)
+#: Prints what the interpreter that runs it keeps in a workspace.
+KEPT = """
+import json, sys
+from pathlib import Path
+from everlong.agent.tools.rules import rules_for
+work, private, variables = json.loads(sys.argv[1])
+print(json.dumps([str(path) for path in rules_for([Path(work)], Path(private), variables).kept]))
+"""
+
+
+def test_everlong_in_the_workspace_is_kept(tmp_path: Path) -> None:
+    home = made(tmp_path / "home", "work/mine.toml")
+    venv.create(home / "work/.venv", symlinks=True)
+    variables = {"HOME": str(home), "PATH": "/usr/bin", "EVERLONG_CONFIG": str(home / "work/mine.toml")}
+    given = json.dumps([str(home / "work"), str(tmp_path / "private"), variables])
+    command = [str(home / "work/.venv/bin/python"), "-c", KEPT, given]
+    packages = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run(command, env=packages, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert {str(home / "work/.venv"), str(home / "work/mine.toml")} <= set(json.loads(done.stdout))

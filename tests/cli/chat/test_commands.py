@@ -55,8 +55,8 @@ def fill(talk: Talk, turns: int = 6) -> None:
         ("/threads 3", "There are no threads here yet."),
         ("/new", "New thread."),
         ("/clear", "New thread."),
-        ("/model", "scripted, window 16 000 (reported by the server)"),
-        ("/model other", "From now on: other, window 16 000"),
+        ("/model", "scripted, window 16,000 (reported by the server)"),
+        ("/model other", "From now on: other, window 16,000"),
         ("/threshold", "Compaction starts at 90 % of the budget:"),
         ("/threshold 60", "Compaction starts at 60 % of the budget:"),
         ("/threshold 60 %", "Compaction starts at 60 % of the budget:"),
@@ -107,9 +107,9 @@ def test_the_map_says_where_the_window_goes(tmp_path: Path) -> None:
     with talking(tmp_path, answering) as talk:
         talk.say("please read the file")
         seen = talk.do("/context")
-        figures = {row[0]: row[1] for row in re.findall(r"^\s(\w[\w ,]*?)\s{2,}(\d[\d ]*)\s{2,}", seen, re.MULTILINE)}
+        figures = {row[0]: row[1] for row in re.findall(r"^\s(\w[\w ,]*?)\s{2,}(\d[\d,]*)\s{2,}", seen, re.MULTILINE)}
     assert {"system", "user", "assistant", "tools", "tool schemas", "free"} <= set(figures)
-    assert sum(int(figure.replace(" ", "")) for figure in figures.values()) == 16_000
+    assert sum(int(figure.replace(",", "")) for figure in figures.values()) == 16_000
 
 
 def test_compacting_undoing_and_what_was_left_out(tmp_path: Path) -> None:
@@ -302,9 +302,9 @@ def test_cost_tells_tokens_money_and_what_compaction_saved(tmp_path: Path) -> No
         for number in range(6):
             talk.say(f"turn {number} " + "word " * 900)
         seen = " ".join(talk.do("/cost").split())
-        kept_out = re.search(r"Compaction saved ([\d ]+) tokens in (\d+) requests, about ([\d.]+) dollars", seen)
+        kept_out = re.search(r"Compaction saved ([\d,]+) tokens in (\d+) requests, about ([\d.]+) dollars", seen)
         assert kept_out is not None
-        assert int(kept_out[1].replace(" ", "")) > 1_000
+        assert int(kept_out[1].replace(",", "")) > 1_000
         talk.do("/model nobody-prices-this")
         talk.say("last")
         assert "1 call has no known price" in " ".join(talk.do("/cost").split())

@@ -76,9 +76,9 @@ def is_valid(messages: list[Message]) -> bool:
 
 def test_someone_types_and_reads_as_it_streams_and_leaves(tmp_path: Path, server: ScriptedServer) -> None:
     with terminal(tmp_path, "--upstream", server.url) as child:
-        child.expect_exact("window 16 000 tokens")
+        child.expect_exact("window 16,000 tokens")
         say(child, "please stream", r"Paragraph 0 about kettles[\s\S]+Paragraph 11 about kettles")
-        child.expect(r"[\d ]+ / 16 000 tokens · \d+ %")
+        child.expect(r"[\d,]+ / 16,000 tokens · \d+ %")
         say(child, "/exit", r"To continue: everlong chat --thread chat-\S+")
         child.expect(pexpect.EOF)
         child.close()
@@ -152,7 +152,7 @@ def test_after_kill_9_the_thread_goes_on(tmp_path: Path, server: ScriptedServer)
         child.expect("Continuing “the word is heron”")
         child.expect("your last message: now sleep")
         say(child, "are you back?", "Heard: 'are you back\\?'")
-        child.expect("16 000 tokens")
+        child.expect("16,000 tokens")
     messages = kept(tmp_path)
     assert is_valid(messages)
     assert sum(len(message.results) for message in messages) == 1
@@ -183,7 +183,7 @@ def test_chinese_is_typed_erased_and_answered(tmp_path: Path, server: ScriptedSe
     with terminal(tmp_path, "--upstream", server.url, "--lang", "zh") as child:
         child.expect("/help 列出命令")
         say(child, "你好，世间\x7f界", "Heard: '你好，世界'")
-        child.expect(r"16 000 token · \d+ %")
+        child.expect(r"16,000 token · \d+ %")
         say(child, "/上下文", "未知命令 /上下文")
         say(child, "/help", "撤销最近一次压缩")
 

@@ -132,17 +132,17 @@ def test_every_event_can_be_seen_and_written_as_json(event: object) -> None:
     assert written["event"]
 
 
-UNKNOWN = "~12 tokens · window unknown, 96 000 assumed"
+UNKNOWN = "~12 tokens · window unknown, 96,000 assumed"
 
 
 @pytest.mark.parametrize(
     ("meter", "text", "certainty"),
     [
-        (Meter(tokens=3_412, limit=8_192, exact=True, known=True), "3 412 / 8 192 tokens · 42 %", "exact"),
-        (Meter(tokens=3_412, limit=8_192, exact=False, known=True), "~3 412 / 8 192 tokens · 42 %", "estimated"),
+        (Meter(tokens=3_412, limit=8_192, exact=True, known=True), "3,412 / 8,192 tokens · 42 %", "exact"),
+        (Meter(tokens=3_412, limit=8_192, exact=False, known=True), "~3,412 / 8,192 tokens · 42 %", "estimated"),
         (
             Meter(tokens=12, limit=128_000, exact=False, known=False),
-            "~12 tokens · window unknown, 128 000 assumed",
+            "~12 tokens · window unknown, 128,000 assumed",
             "unknown",
         ),
     ],
@@ -158,5 +158,5 @@ def test_the_figures_of_the_meter_are_seen_in_a_narrow_terminal(width: int) -> N
     seen = StringIO()
     screen = Screen(Console(file=seen, width=width, color_system=None), Words(CHINESE, "chat"))
     screen.meter(Meter(tokens=1_339, limit=16_000, exact=True, known=True), "a-model-with-quite-a-long-name")
-    assert "1 339 / 16 000 token · 8 %" in seen.getvalue()
+    assert "1,339 / 16,000 token · 8 %" in seen.getvalue()
     assert seen.getvalue().count("\n") == 1

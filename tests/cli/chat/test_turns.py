@@ -73,7 +73,7 @@ def test_a_broken_answer_is_told_and_the_next_turn_goes_on(tmp_path: Path) -> No
 def test_the_meter_believes_what_can_be_true(tmp_path: Path, answer: Answer, sign: str) -> None:
     with talking(tmp_path, lambda _: answer, tools=False) as talk:
         line = talk.say("what is in the window now? " * 20).splitlines()[-1]
-        assert re.search(rf"{sign}\d+ / 16 000 tokens · \d+ %  scripted", line)
+        assert re.search(rf"{sign}\d+ / 16,000 tokens · \d+ %  scripted", line)
 
 
 def test_looking_changes_nothing(tmp_path: Path) -> None:

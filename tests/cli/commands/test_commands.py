@@ -45,10 +45,10 @@ def test_count_tells_the_total_and_how(talk: str) -> None:
 
 def test_count_and_fit_speak_chinese(talk: str, long_talk: str) -> None:
     counted = everlong("count", talk, "--lang", "zh").out
-    for words in ("占比", "用户", "按 gpt-4o 计", "精确；词表 o200k_base", "占上下文窗口 128 000 token 的"):
+    for words in ("占比", "用户", "按 gpt-4o 计", "精确；词表 o200k_base", "占上下文窗口 128,000 token 的"):
         assert words in counted
     fitted = everlong("fit", long_talk, "-b", "3000", "--model", "gpt-4o", "--lang", "zh").out
-    for words in ("token，占 3 000 的", "输入 45 条消息", "处改动", "之后"):
+    for words in ("token，占 3,000 的", "输入 45 条消息", "处改动", "之后"):
         assert words in fitted
     assert "没有消息" in everlong("count", "-", "--lang", "zh", stdin=b"[]").out
 
@@ -69,7 +69,7 @@ def test_count_says_that_there_are_no_messages() -> None:
 def test_count_for_another_model_is_estimated_and_says_so(talk: str) -> None:
     ran = everlong("count", talk, "--model", "claude-opus-4-5")
     assert "estimated, at most" in ran.out
-    assert "of its context window of 200 000 tokens" in ran.out
+    assert "of its context window of 200,000 tokens" in ran.out
 
 
 def test_count_reads_standard_input_and_packed_files(tmp_path: Path) -> None:
@@ -200,12 +200,12 @@ def test_an_output_that_cannot_be_written_is_named(talk: str, tmp_path: Path) ->
 
 def test_models_tells_window_limit_prices_and_who_disagrees() -> None:
     ran = everlong("models", "deepseek-chat")
-    assert "1 000 000 (registry, models.dev of " in ran.out
-    assert "Other sources: deepseek (litellm) 131 072" in ran.out
+    assert "1,000,000 (registry, models.dev of " in ran.out
+    assert "Other sources: deepseek (litellm) 131,072" in ran.out
 
 
 def test_models_flags_what_nobody_knows() -> None:
-    assert "128 000 (assumed" in everlong("models", "my-own-model").out
+    assert "128,000 (assumed" in everlong("models", "my-own-model").out
     report = json.loads(everlong("models", "my-own-model", "--json").out)
     assert (report["context"], report["known"], report["source"]) == (128_000, False, "default")
 

@@ -33,10 +33,10 @@ def test_the_map_has_every_part(talk: str) -> None:
     assert (ran.code, ran.err) == (0, "")
     for fact in (
         "talk.json · openai-chat · gpt-4o · 8 messages · 2 rounds",
-        f"{TOTAL:,} tokens".replace(",", " "),
-        "of the window of 128 000",
+        f"{TOTAL:,} tokens",
+        "of the window of 128,000",
         "exact, vocabulary o200k_base · window: registry",
-        "reserved for the answer 4 096",
+        "reserved for the answer 4,096",
         "How many copies are there?",
         "list_shelf",
         "Largest messages",
@@ -80,7 +80,7 @@ def test_an_estimate_says_so_and_how_much_it_may_be(talk: str) -> None:
     out = everlong("inspect", talk, "--model", "claude-opus-4-5", "--lang", "en").out
     assert "≈ " in out
     assert "estimated, at most " in out
-    assert re.search(r"\d % to [\d.]+ % of the window of 200 000", out)
+    assert re.search(r"\d % to [\d.]+ % of the window of 200,000", out)
 
 
 def test_what_does_not_fit_is_told(tmp_path: Path) -> None:
@@ -208,7 +208,7 @@ def test_a_budget_tells_what_happens_to_each_message_and_why(tmp_path: Path) -> 
     sent = sum(message["after"] for message in report["messages"]) + sum(a["tokens"] for a in report["budget"]["added"])
     assert sent == report["budget"]["after"]
     shown = everlong("inspect", path, "--budget", "2000", "--lang", "en").out
-    assert "Fitted into 2 000 tokens" in shown
+    assert "Fitted into 2,000 tokens" in shown
     assert "| stays   ~ shortened   . left out" in shown
 
 
@@ -330,3 +330,28 @@ def test_a_conversation_of_nothing_but_system_text(tmp_path: Path) -> None:
     ran = everlong("inspect", written(tmp_path, body([{"role": "system", "content": "Be kind."}])), "--lang", "en")
     assert ran.code == 0
     assert "there are only system messages" in ran.out
+
+
+# --- with a preset ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("preset", ["auto", "chatbox", "nanobot", "simple", "static-buffer", "off"])
+@pytest.mark.parametrize("budget", [("--budget", "16000"), ()], ids=["a budget", "the window"])
+def test_the_map_shows_what_a_preset_would_do(preset: str, budget: tuple[str, ...]) -> None:
+    fitted = json.loads(everlong("fit", "--sample", *budget, "--preset", preset, "--json").out)
+    plan = inspected("--sample", *budget, "--preset", preset)["budget"]
+    assert (plan["tokens"], plan["after"]) == (fitted["budget"], fitted["tokens"])
+    assert [(edit["message"], edit["step"]) for edit in plan["edits"]] == [
+        (edit["at"], edit["step"]) for edit in fitted["edits"]
+    ]
+
+
+def test_the_window_in_the_environment_is_what_a_preset_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVERLONG_WINDOW", "32000")
+    assert inspected("--sample", "--preset", "simple")["budget"]["tokens"] < 32_000
+    assert "budget" not in inspected("--sample")
+
+
+def test_a_misspelt_preset_is_wrong_usage() -> None:
+    ran = everlong("inspect", "--sample", "--preset", "simpel")
+    assert (ran.code, "did you mean simple?" in ran.err) == (2, True)

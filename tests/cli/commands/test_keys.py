@@ -53,7 +53,7 @@ def test_limits_are_set_and_lifted_a_key_is_replaced_and_revoked(operator: Opera
     ]
     assert (json.loads(out)["limits"], json.loads(out)["mode"]) == ({"tokens_per_day": 1_000_000}, "trim")
     assert operator.types("rotate", "team")[0].strip() != first["key"]
-    assert operator.types("show", "team")[0].count("1 000 000 tokens/day") == 1
+    assert operator.types("show", "team")[0].count("1,000,000 tokens/day") == 1
     assert "is revoked" in operator.types("revoke", "team")[0]
     assert "team (revoked)" in operator.types("list")[0]
     assert "is revoked: create a new one" in operator.types("set", "team", "--at-once", "2")[1]
@@ -68,12 +68,12 @@ def test_what_was_spent_is_shown_by_key_and_by_day(operator: Operator) -> None:
         ledger.add("gone", Spend(requests=1, prompt=10))
         ledger.flush()
     shown = operator.types("spend", "--days", "2")[0]
-    assert re.search(r"team +3 +12 345 +0\.1250", shown)
+    assert re.search(r"team +3 +12,345 +0\.1250", shown)
     assert re.search(r"gone +1 +10 +0\.00", shown)
     assert "0.0250 dollars of it for summaries and titles" in shown
     assert "1 call without a known price" in shown
     one = operator.types("spend", "team", "--lang", "zh")[0]
-    assert re.search(r"20\d\d-\d\d-\d\d +3 +12 345 +0\.1250", one)
+    assert re.search(r"20\d\d-\d\d-\d\d +3 +12,345 +0\.1250", one)
     assert "价格未知" in one
     assert [row["name"] for row in json.loads(operator.types("spend", "--json")[0])["keys"]] == ["gone", "team"]
 

@@ -29,7 +29,7 @@ def test_what_was_fetched_answers_and_is_dated(tmp_path: Path) -> None:
     write_registry(tmp_path, Registry((row("openai", "gpt-99", 2_000_000, date=day),)))
     write_try(tmp_path, LastTry(now))
     shown = models(tmp_path, "gpt-99").stdout
-    assert f"2 000 000 (registry, models.dev of {day})" in shown
+    assert f"2,000,000 (registry, models.dev of {day})" in shown
     assert f"models.dev of {day} (" in shown
     assert f"refreshed on {day}" in shown
 

@@ -75,7 +75,7 @@ def test_the_table_says_what_was_paid_what_it_would_cost_and_what_is_kept(sessio
     out = ran.out
     assert "1 session" in out
     assert "prices: claude-sonnet-4-5" in out
-    paid, _, played = out.partition("In a window of 4 000 tokens")
+    paid, _, played = out.partition("In a window of 4,000 tokens")
     assert ["claude-sonnet-4-5", str(STEPS), "160k", "90.0", "%", "320", "$0.0960"] in map(str.split, paid.splitlines())
     rows = {cells[0]: cells for line in played.splitlines() if len(cells := line.split()) == COLUMNS}
     for policy in ("whole", "auto", "auto-trim", "drop@.95/.3", "trim@.85/.5", "summary@.95", "slide", "clear@.5"):
@@ -108,7 +108,7 @@ def width(line: str) -> int:
 
 def test_the_table_is_in_chinese_where_that_is_asked_for(session: Path) -> None:
     out = replay(session, *QUICK, "--lang", "zh").out
-    for text in ("1 个会话", "文件中记录的花费", "窗口 4 000 token", "策略", "所有请求都有效，且放得进窗口。"):
+    for text in ("1 个会话", "文件中记录的花费", "窗口 4,000 token", "策略", "所有请求都有效，且放得进窗口。"):
         assert text in out
     assert "window" not in out
 
@@ -137,10 +137,10 @@ def test_the_verdict_is_one_sentence_for_the_cheapest_window(session: Path, tmp_
     options = (tmp_path, *SMALL, "--window", "4000,8000", "--policy", "auto")
     cheapest = min(found(*options)["results"], key=lambda one: one["dollars"])
     assert verdict(*options) == (
-        f"Sent in full, your 2 sessions would have cost {money(cheapest['uncut'])}; with everlong in a window of "
-        f"{cheapest['window'] // 1_000} 000 tokens they would have cost {money(cheapest['dollars'])} "
-        f"(−{100 - 100 * cheapest['ratio']:.0f} %), and {cheapest['kept_percent']:.0f} % of what the agent needed "
-        "again would still have been in the window."
+        f"Sent in full, your 2 sessions would have cost {money(cheapest['uncut'])} at the prices of "
+        f"claude-sonnet-4-5; with everlong in a window of {cheapest['window']:,} tokens they would have cost "
+        f"{money(cheapest['dollars'])} (−{100 - 100 * cheapest['ratio']:.0f} %), and {cheapest['kept_percent']:.0f} % "
+        "of what the agent needed again would still have been in the window."
     )
 
 
@@ -155,11 +155,11 @@ OWN = {
         "claude-sonnet-4-5",
         ("--model", "gpt-4o"),
         [128_000, 64_000],
-        "gpt-4o's own window of 128 000 tokens",
+        "gpt-4o's own window of 128,000 tokens",
     ),
     "a model nobody knows": ("our-own-9", (), [64_000, 128_000], "a window of"),
     "a window that is too small": ("gpt-4", (), [64_000, 128_000], "a window of"),
-    "a window that is named": ("claude-sonnet-4-5", ("--window", "128k"), [128_000], "a window of 128 000 tokens"),
+    "a window that is named": ("claude-sonnet-4-5", ("--window", "128k"), [128_000], "a window of 128,000 tokens"),
 }
 
 
@@ -188,9 +188,29 @@ def test_without_a_window_the_verdict_is_about_the_models_own(
 
 
 def test_the_verdict_says_in_chinese_that_the_window_is_the_models_own(session: Path) -> None:
-    assert "用 everlong（claude-sonnet-4-5 自身的窗口，200 000 token）" in verdict(
+    assert "用 everlong（claude-sonnet-4-5 自身的窗口，200,000 token）" in verdict(
         session, "--policy", "auto", "--lang", "zh"
     )
+
+
+PRICED = {
+    "the model used most": ((), "claude-sonnet-4-5"),
+    "another model": (("--model", "gpt-4o"), "gpt-4o"),
+    "a table": (("--prices", "openai"), "openai"),
+    "a file": (("--prices", "ours.json"), "ours"),
+    "a model without prices": (("--model", "our-own-9"), "anthropic"),
+}
+
+
+@pytest.mark.parametrize(("options", "prices"), PRICED.values(), ids=PRICED)
+def test_the_verdict_names_the_prices(
+    options: tuple[str, ...], prices: str, session: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("ours.json").write_text('{"input": 3, "output": 15}')
+    words = (f" at the prices of {prices}; with everlong", f"按 {prices} 的价格要花")
+    for language, said in zip(("en", "zh"), words, strict=True):
+        assert said in verdict(session, *SMALL, "--policy", "auto", *options, "--lang", language)
 
 
 def test_the_verdict_says_more_where_it_costs_more(session: Path) -> None:
@@ -205,7 +225,8 @@ def test_the_verdict_is_written_in_chinese(tmp_path: Path) -> None:
     written(tmp_path / "long.jsonl", steps=40)
     said = verdict(tmp_path, *SMALL, "--policy", "auto", "--lang", "zh")
     assert re.fullmatch(
-        r"你的 1 个会话若全量发送，要花 \$[\d.]+；用 everlong（窗口 4 000 token）则为 \$[\d.]+（−\d+ %），"
+        r"你的 1 个会话若全量发送，按 claude-sonnet-4-5 的价格要花 \$[\d.]+；"
+        r"用 everlong（窗口 4,000 token）则为 \$[\d.]+（−\d+ %），"
         r"Agent 后来又用到的内容有 \d+ % 仍在窗口内。",
         said,
     ), said
@@ -269,7 +290,7 @@ def test_several_overheads_are_a_table_each_and_named_in_every_result(session: P
     out = replay(*options).out
     assert "200 / 900 tokens of system text and tools in every request" in out
     for overhead in ("200", "900"):
-        assert f"In a window of 4 000 tokens, prompt overhead {overhead} tokens" in out
+        assert f"In a window of 4,000 tokens, prompt overhead {overhead} tokens" in out
 
 
 def test_everlong_is_the_name_of_what_we_do(session: Path) -> None:
@@ -428,7 +449,7 @@ WRONG = {
     "no room": (
         ("nowhere", "--window", "20500"),
         1,
-        "a window of 20500 tokens is too small: 8000 are reserved for the answer",
+        "a window of 20,500 tokens is too small: 8,000 are reserved for the answer",
     ),
     "no window": (("nowhere", "--window", ","), 2, "give numbers of tokens separated by commas, such as 64k,200k"),
     "a window of words": (("nowhere", "--window", "64x"), 2, "'64x' is not a number of tokens"),

@@ -114,7 +114,7 @@ def test_a_table_has_a_row_for_each_strategy_and_says_what_was_asked(folder: Pat
     ran = resume(folder, *PLACE, "--strategy", "newest", *KEEPS_NOTHING, "--by", "source", "--lang", "en")
     assert (ran.code, ran.err) == (0, "")
     assert "2 sessions, all, the next 5 calls after each compaction" in ran.out
-    assert "compactions of auto, window 8 000, prompt overhead 500" in ran.out
+    assert "compactions of auto, window 8,000, prompt overhead 500" in ran.out
     rows = {line.split("  ")[0]: line for line in ran.out.splitlines()}
     assert rows["newest"].split()[1:5] == ["0.0"] * 4
     assert "auto (replayed)" in rows

@@ -49,8 +49,8 @@ def test_one_conversation_is_no_conversations(capsys: pytest.CaptureFixture[str]
     print_results([one], CHINESE)
     told = capsys.readouterr().out
     assert "mine, all: 1 case in 1 conversation\n" in told
-    assert "others, all: 16 000 cases in 1 200 conversations\n" in told
-    assert "newest: 1 of 1 selections exceeded the budget of 8 000" in told
+    assert "others, all: 16,000 cases in 1,200 conversations\n" in told
+    assert "newest: 1 of 1 selections exceeded the budget of 8,000" in told
     assert "mine，全部：1 个对话中的 1 个用例\n" in told
 
 

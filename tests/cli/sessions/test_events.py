@@ -66,8 +66,8 @@ def test_events_are_a_line_each_oldest_first(store: str) -> None:
     lines = said("events", "boats", store=store).splitlines()
     assert len(lines) == 4
     assert lines[0].endswith("turn.started          gpt-4o · not finished")
-    assert "1 200 → 80 messages · 120 000 → 42 000 tokens · high mark" in lines[1]
-    assert "gpt-4o · 40 000 in, 500 out · $0.0625" in lines[2]
+    assert "1,200 → 80 messages · 120,000 → 42,000 tokens · high mark" in lines[1]
+    assert "gpt-4o · 40,000 in, 500 out · $0.0625" in lines[2]
     assert "local[bold] · 7 in, 3 out" in lines[3]
 
 
@@ -93,7 +93,7 @@ def test_events_as_json_say_all(store: str) -> None:
 def test_cost_of_all_sessions_by_model(store: str) -> None:
     shown = [line.split() for line in said("cost", store=store).splitlines() if line.strip()]
     assert shown[0][0] == "model"
-    assert ["gpt-4o", "2", "80", "000", "60", "000", "1", "000", "2.56"] in shown
+    assert ["gpt-4o", "2", "80,000", "60,000", "1,000", "2.56"] in shown
     assert ["local[bold]", "1", "7", "0", "3", "–"] in shown
     last = [" ".join(line) for line in shown].index("1 call has no known price")
     assert shown[last - 1][0] == "total"

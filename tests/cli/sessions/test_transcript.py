@@ -49,7 +49,7 @@ def test_a_boundary_is_told_whole_on_80_columns(language: Language, reason: str)
     told = out.getvalue()
     assert "…" not in told
     assert max(cell_len(line) for line in told.splitlines()) <= 80
-    tokens = say("tokens", before="123 456", after="45 678")
+    tokens = say("tokens", before="123,456", after="45,678")
     for at, state in ((120, "boundary_older"), (121, "boundary_stands")):
         assert f"{say('boundary', at=str(at))} · {say(state)} · {tokens}" in told
     assert told.count(reason) == 2
@@ -68,7 +68,7 @@ def test_a_boundary_tells_the_figures_that_were_fixed_when_it_was_made(language:
     told = out.getvalue()
     assert max(cell_len(line) for line in told.splitlines()) <= 80
     assert say.many("messages", 1_234) in told
-    assert say("tokens", before="223 456", after="145 678") in told
+    assert say("tokens", before="223,456", after="145,678") in told
     assert REASONS["long"] in told
 
 

@@ -50,7 +50,7 @@ COUNTS = {
     "a fraction of a million": ("0.016M", 16_000),
     "underscores": ("16_000", 16_000),
     "commas": ("16,000", 16_000),
-    "a space, as the reports have it": ("16 000", 16_000),
+    "a space": ("16 000", 16_000),
     "a million": ("1m", 1_000_000),
     "more than a million": ("1.5M", 1_500_000),
     "millions with commas": ("1,500,000", 1_500_000),

@@ -9,6 +9,7 @@ import pytest
 
 from everlong import cli
 from everlong.cli.words.chinese import CHINESE
+from everlong.cli.words.chinese_errors import FOREIGN
 from everlong.cli.words.chinese_reasons import EARLIER
 from everlong.cli.words.english import ENGLISH
 from everlong.cli.words.language import Language
@@ -18,9 +19,9 @@ from everlong.lab import CONTINUITY_COLUMNS, HALVES, RESUME_COLUMNS
 from everlong.wire import problems
 
 #: Packages whose English sentences are translated.
-ROOMS = ("compress", "engine", "wire")
+ROOMS = ("cli", "compress", "core", "engine", "llm", "store", "wire")
 #: Modules that hold texts.
-TABLES = ("english.py", "chinese.py", "chinese_reasons.py")
+TABLES = ("english.py", "chinese.py", "chinese_errors.py", "chinese_reasons.py")
 #: Keys that the code puts together.
 COMPOSED = (
     "command_",
@@ -41,6 +42,7 @@ COMPOSED = (
     "notice_",
     "most_",
     "miss_",
+    "price_",
     "what_",
     "language_",
     "half_",
@@ -92,19 +94,20 @@ def test_every_reason_is_translated(language: Language) -> None:
 
 
 #: Sentences that the lower layers put together from pieces.
-ASSEMBLED = ("arguments ", "{a} was ", "joined with its neighbour")
+ASSEMBLED = ("arguments ", "unknown provider ", "{a}: {b} must be a", "{a} was ", "joined with its neighbour")
 
 
 @pytest.mark.parametrize("language", TRANSLATED, ids=lambda language: language.code)
 def test_every_translated_sentence_is_still_said_somewhere(language: Language) -> None:
     package = Path(cli.__path__[0]).parent
-    files = [package / "errors.py", *(path for room in ROOMS for path in (package / room).rglob("*.py"))]
+    rooms = (path for room in ROOMS for path in (package / room).rglob("*.py") if path.name not in TABLES)
+    files = [package / "errors.py", package / "extras.py", *rooms]
     code = re.sub(r"{\w+:,}", "{}", "\n".join(path.read_text(encoding="utf-8") for path in files))
     joined = re.sub(r'"\s*\n\s*f?"', "", code)  # a string over several lines
     for english, chinese in language.reasons:
-        if (english, chinese) in EARLIER:
+        if (english, chinese) in (*EARLIER, *FOREIGN):
             continue
-        pieces = [piece.strip() for piece in re.split(r"{\w}", english)]
+        pieces = [piece.strip(" :") for piece in re.split(r"{\w}", english)]
         assert english.startswith(ASSEMBLED) or all(piece in joined for piece in pieces), english
 
 
@@ -143,7 +146,7 @@ def test_what_providers_object_to_is_said_in_chinese(fmt: str, payload: dict) ->
 
 def test_one_and_many() -> None:
     say = Words(ENGLISH, "inspect")
-    assert [say.many("rounds", n) for n in (0, 1, 2, 1_200)] == ["0 rounds", "1 round", "2 rounds", "1 200 rounds"]
+    assert [say.many("rounds", n) for n in (0, 1, 2, 1_200)] == ["0 rounds", "1 round", "2 rounds", "1,200 rounds"]
     assert Words(CHINESE, "inspect").many("rounds", 1) == "1 轮"
 
 

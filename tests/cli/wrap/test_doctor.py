@@ -38,7 +38,7 @@ def test_all_that_is_needed_is_there(desk: Desk, monkeypatch: pytest.MonkeyPatch
     assert ran.code == 0, ran
     assert "2.1.9 (a client)" in ran.out
     assert "in the environment variable ANTHROPIC_API_KEY" in ran.out
-    assert "200 000 tokens for claude-sonnet-4-5 (registry" in re.sub(r"\s+", " ", ran.out)
+    assert "200,000 tokens for claude-sonnet-4-5 (registry" in re.sub(r"\s+", " ", ran.out)
     assert "Ready. Run: everlong wrap claude --model claude-sonnet-4-5" in ran.out
     assert "sk-secret" not in ran.out + ran.err
 

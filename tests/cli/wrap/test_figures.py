@@ -44,7 +44,7 @@ def test_what_did_not_happen_is_not_said() -> None:
     one = Figures(requests=1, asked=1_000, sent=400, compactions=1, paid=0.5, paid_aside=0.1, saved=0.001)
     assert closing_lines(one, ENGLISH, shared=False) == [
         "1 request, 1 compaction",
-        "1 000 prompt tokens from the client, 400 sent (60 % less)",
+        "1,000 prompt tokens from the client, 400 sent (60 % less)",
         "about $0.50 at list prices, including $0.10 for summaries; without Everlong about $0.0010 more at uncached "
         "input prices",
     ]

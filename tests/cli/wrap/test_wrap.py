@@ -94,9 +94,9 @@ def test_a_client_works_past_its_window_with_one_command_and_nothing_of_the_user
     figures = re.search(r"8 requests, (\d+) compactions?", lines[0])
     assert figures, lines
     assert 1 <= int(figures[1]) <= 4
-    tokens = re.search(r"([\d ]+) prompt tokens from the client, ([\d ]+) sent \((\d+) % less\)", lines[1])
+    tokens = re.search(r"([\d,]+) prompt tokens from the client, ([\d,]+) sent \((\d+) % less\)", lines[1])
     assert tokens, lines
-    asked, sent = (int(tokens[at].replace(" ", "")) for at in (1, 2))
+    asked, sent = (int(tokens[at].replace(",", "")) for at in (1, 2))
     assert 20_000 < asked < 60_000
     assert asked // 4 < sent < asked
     assert re.search(r"about \$\d\S* at list prices", lines[2]), lines

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from everlong import Call, Prepared, Settings, Usage, open_engine
 from everlong.core import Message
-from everlong.engine.engine import BlockingEngine
+from everlong.engine.blocking_engine import BlockingEngine
 from everlong.wire import OPENAI_CHAT
 
 Row = dict[str, Any]

@@ -7,13 +7,12 @@ import pytest
 
 from everlong.core import EventKind, Point, Recalled, Withdrawal
 from everlong.engine.settings import Settings
-from everlong.engine.summaries import commit
 from everlong.engine.summaries.commit import SUMMARY, commit_summary
 from everlong.engine.summaries.snapshot import Snapshot, Wanted, snapshot_of
 from everlong.engine.thread import CallContext, newest_summary, refreshed, work_on
 from everlong.llm import ScriptedModel, Window, reads_files
 from everlong.summarize import Summary
-from tests.core.build import assistant, user
+from tests.core.build import assistant, system, user
 from tests.engine.talking import Talk
 
 WRITTEN = Summary(language="en", context="Files were read, one for each question.")
@@ -105,10 +104,12 @@ def test_a_question_that_came_before_the_summary_and_after_the_cut_is_looked_up(
     asyncio.run(asyncio.wait_for(run(), 300))
 
 
-async def with_a_snapshot(by_hand: bool = False) -> tuple[Talk, Snapshot]:
+async def with_a_snapshot(by_hand: bool = False, turns: int = 8, rules: str = "") -> tuple[Talk, Snapshot]:
     """A thread from which a summary was begun, and nothing happened since."""
     talk = Talk(ScriptedModel(reads_files(1), Window(16_000, told=True)), Settings(window=16_000))
-    for turn in range(8):
+    if rules:
+        await talk.engine.append(talk.thread, [system(rules)])
+    for turn in range(turns):
         await talk.say(f"Question {turn}: what does function_{turn} do?")
     with talk.engine.blocking.context.journal(talk.thread) as journal:
         started = journal.note(EventKind.SUMMARY_STARTED)
@@ -163,11 +164,10 @@ def test_a_summary_by_hand_compacts_even_where_a_compaction_came_first() -> None
     assert outcome.figures is not None
 
 
-@pytest.mark.parametrize(("gain", "kind"), [(1.0, EventKind.SUMMARY_APPLIED), (0.0, EventKind.SUMMARY_SKIPPED)])
-def test_a_summary_that_saves_nothing_is_not_committed(
-    gain: float, kind: EventKind, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(commit, "GAIN", gain)
-    talk, snapshot = asyncio.run(with_a_snapshot())
+@pytest.mark.parametrize(("rules", "kind"), [(10_000, EventKind.SUMMARY_APPLIED), (11_000, EventKind.SUMMARY_SKIPPED)])
+def test_a_summary_that_saves_less_than_a_twentieth_is_not_committed(rules: int, kind: EventKind) -> None:
+    """Two turns after a long system text, which stays: a summary saves about six hundred tokens."""
+    talk, snapshot = asyncio.run(with_a_snapshot(turns=2, rules="rule " * rules))
+    assert 0.045 < 600 / snapshot.before < 0.055
     with talk.engine.blocking.context.journal(talk.thread) as journal:
         assert commit_summary(work_in(talk, journal), snapshot, WRITTEN).kind is kind

@@ -5,11 +5,13 @@ from dataclasses import replace
 import pytest
 
 from everlong.core import CallId, Message, Role, ToolCall
-from everlong.engine.budget import STEP, TURN, counter_for
+from everlong.engine.blocking_engine import BlockingEngine
+from everlong.engine.budget import counter_for
 from everlong.engine.contracts import Call, Prepared
-from everlong.engine.engine import BlockingEngine, Engine
+from everlong.engine.engine import Engine
+from everlong.engine.requests.due import STEP, TURN
 from everlong.engine.settings import Settings
-from everlong.engine.summaries.schedule import (
+from everlong.engine.summaries.due import (
     is_due,
     is_due_when_idle,
     style_of,

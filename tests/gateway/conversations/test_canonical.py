@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given, strategies as st
 
 from everlong.errors import Refused
 from everlong.gateway.conversations.canonical import (
@@ -204,3 +205,21 @@ def test_J4_a_request_costs_its_news() -> None:
     assert units.read == 501
     units.of(format_named("openai-chat"), "b", grouped(format_named("openai-chat"), said[:10]))
     assert units.read == 511, "another key shares nothing"
+
+
+@given(
+    fmt=st.sampled_from([CHAT, CLAUDE]), escaped=st.sets(st.sampled_from("cache_ontrlidx")), text=st.text(max_size=9)
+)
+def test_marks_and_noise_are_found_however_their_names_are_written(fmt: str, escaped: set[str], text: str) -> None:
+    """The bytes only say what need not be searched for: the unit is the same as without them."""
+    block = {"type": "text", "text": text, **MARKER}
+    message: Value = {"role": "assistant", "content": [block, block], "index": 0}
+    raw = json.dumps(message)
+    for letter in escaped:
+        for name in ("cache_control", "index"):
+            hidden = name.replace(letter, f"\\u{ord(letter):04x}")
+            raw = raw.replace(f'"{name}"', f'"{hidden}"')
+    assert json.loads(raw) == message
+    given_, searched = (unit_of(format_named(fmt), [message], raw=bytes_) for bytes_ in (raw.encode(), b""))
+    assert given_ == searched
+    assert b"cache_control" not in searched.plain

@@ -1,9 +1,12 @@
 """Which quick change turns the bytes of a message into the form that is forwarded."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given, strategies as st
 
 from everlong.gateway.conversations.canonical import Units
 from everlong.gateway.conversations.forms import (
@@ -12,8 +15,10 @@ from everlong.gateway.conversations.forms import (
     BLOCKS_SORTED,
     CHANGES,
     IN_BLOCK,
+    NEVER_LONGER,
     REWRITTEN,
     SORTED,
+    SORTED_DEEPLY,
     form_of,
     in_form,
 )
@@ -39,6 +44,24 @@ CASES: dict[str, tuple[str, dict[str, Any], tuple[str, str], int]] = {
     ),
     "a call": ("anthropic", {"role": "assistant", "content": [CALL]}, COMPACT, BLOCKS_SORTED),
     "a result with blocks of its own": ("anthropic", {"role": "user", "content": [RESULT]}, COMPACT, BLOCKS_SORTED),
+    "a result whose text is put into a block": (
+        "anthropic",
+        {"role": "user", "content": [RESULT | {"content": "def main(): …"}]},
+        COMPACT,
+        SORTED_DEEPLY,
+    ),
+    "the response of a function": (
+        "gemini",
+        {"role": "user", "parts": [{"functionResponse": {"name": "read", "response": {"output": "x"}}}]},
+        COMPACT,
+        SORTED,
+    ),
+    "the call of a function": (
+        "gemini",
+        {"role": "model", "parts": [{"functionCall": {"name": "read", "args": {"path": "a.py"}}}]},
+        COMPACT,
+        SORTED_DEEPLY,
+    ),
     "a call with spaces in its arguments": (
         "anthropic",
         {"role": "assistant", "content": [CALL]},
@@ -66,3 +89,25 @@ def test_what_fits_is_tried_first_for_the_next_message_and_what_is_dear_stays_la
         form_of(format_, raw, unit.sent, order)
         assert order[0] == first
     assert sorted(order) == sorted(CHANGES)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=8,
+)
+blocks = st.fixed_dictionaries({"type": st.just("text"), "text": st.text(max_size=12)}, optional={"more": values})
+
+
+@given(
+    message=st.fixed_dictionaries({"role": st.just("user"), "content": st.text() | st.lists(blocks) | values}),
+    separators=st.sampled_from([COMPACT, SPACED]),
+    escaped=st.booleans(),
+)
+def test_what_only_moves_something_is_never_longer(
+    message: dict[str, Any], separators: tuple[str, str], escaped: bool
+) -> None:
+    raw = json.dumps(message, separators=separators, ensure_ascii=escaped).encode("utf-8", "replace")
+    for form in NEVER_LONGER:
+        with suppress(msgspec.MsgspecError, UnicodeError, ValueError, KeyError, TypeError):
+            assert len(in_form(format_named("anthropic"), raw, form)) <= len(raw)

@@ -15,11 +15,11 @@ from everlong.gateway.conversations.sketches import Sketched
 from everlong.gateway.exchange.body import forwarded_body, keeps_marks, marks_itself, sketched_body
 from everlong.gateway.operations.services import Services, services_for
 from everlong.gateway.request import ModelRequest, parse_request
-from everlong.gateway.surfaces import FORMATS, SURFACES, Address
+from everlong.gateway.surfaces import FORMATS, MODEL, SURFACES, Address
 from everlong.gateway.upstreams.providers import routes_from
 
 Value = dict[str, Any]
-MODELS = {"openai-chat": "gpt-4.1", "anthropic": "claude-opus-4-6"}
+MODELS = {"openai-chat": "gpt-4.1", "anthropic": "claude-opus-4-6", "gemini": "gemini-2.5-pro"}
 MARK = {"type": "ephemeral"}
 
 
@@ -31,7 +31,7 @@ def made_services() -> Services:
 def request_of(fmt: str, body: bytes) -> ModelRequest:
     usual = (each for each in SURFACES if each.format is FORMATS[fmt])
     surface = next(each for each in usual if not (each.cloud or each.counts or each.compacts or each.prompts))
-    return parse_request(Address(surface=surface, values=()), body)
+    return parse_request(Address(surface=surface, values=((MODEL, MODELS[fmt]),)), body)
 
 
 def call_of(request: ModelRequest) -> Call:
@@ -154,7 +154,33 @@ def anthropic_messages(draw: st.DrawFn) -> list[Value]:
     return _maybe_odd(draw, messages)
 
 
-def _maybe_odd(draw: st.DrawFn, messages: list[Value]) -> list[Value]:
+@st.composite
+def gemini_messages(draw: st.DrawFn) -> list[Value]:
+    contents: list[Value] = []
+    named = draw(st.booleans())  # most clients write no ids
+    for turn in range(draw(st.integers(1, 4))):
+        contents.append({"role": "user", "parts": [{"text": draw(texts)}]})
+        for step in range(draw(st.integers(0, 2))):
+            names = [draw(st.sampled_from(["read", "look"])) for _ in range(draw(st.integers(1, 2)))]
+            ids = [{"id": f"{turn}_{step}_{at}"} if named else {} for at in range(len(names))]
+            given_ = {"path": draw(texts), "a": draw(st.sampled_from([1, 2.5, True, None]))}
+            calls = [
+                {"functionCall": {"name": name, "args": given_} | id_} for name, id_ in zip(names, ids, strict=True)
+            ]
+            words = [{"text": "Let me look."}] if draw(st.booleans()) else []
+            contents.append({"role": "model", "parts": [*words, *calls]})
+            answer = draw(st.sampled_from([{"output": draw(texts)}, {"b": 1, "a": [draw(texts)]}, {"error": "no"}]))
+            results = [
+                {"functionResponse": {"name": name, "response": answer} | id_}
+                for name, id_ in zip(names, ids, strict=True)
+            ]
+            contents.append({"role": "user", "parts": results})
+        contents.append({"role": "model", "parts": [{"text": draw(texts)}]})
+    contents.append({"role": "user", "parts": [{"text": "And now?"}]})
+    return _maybe_odd(draw, contents, {"parts": [{"text": ""}]})
+
+
+def _maybe_odd(draw: st.DrawFn, messages: list[Value], blank: Value | None = None) -> list[Value]:
     """Now and then as clients should not: a message missing, twice, or empty."""
     odd = draw(st.sampled_from(["", "", "", "missing", "twice", "empty"]))
     at = draw(st.integers(0, len(messages) - 1))
@@ -163,7 +189,7 @@ def _maybe_odd(draw: st.DrawFn, messages: list[Value]) -> list[Value]:
     if odd == "twice":
         return [*messages[: at + 1], *messages[at:]]
     if odd == "empty":
-        return [*messages[:at], {**messages[at], "content": ""}, *messages[at + 1 :]]
+        return [*messages[:at], {**messages[at], **(blank or {"content": ""})}, *messages[at + 1 :]]
     return messages
 
 
@@ -173,10 +199,14 @@ def asks(messages: Sequence[Value]) -> list[int]:
 
 
 def body_of(fmt: str, messages: Sequence[Value], style: Style, *, system: str = "Be brief.", tools: bool) -> bytes:
-    value: Value = {"model": MODELS[fmt], "max_tokens": 100}
+    shown = [style.message(message) for message in messages]
+    if fmt == "gemini":
+        value: Value = {"systemInstruction": {"parts": [{"text": system}]}, "contents": shown}
+        declared = [{"functionDeclarations": [{"name": "read"}, {"name": "look"}]}]
+        return style.written(value | ({"tools": declared} if tools else {}))
+    value = {"model": MODELS[fmt], "max_tokens": 100}
     if fmt == "anthropic":
         value["system"] = system
-    shown = [style.message(message) for message in messages]
     if style.marks and fmt == "anthropic" and isinstance(shown[-1]["content"], list) and shown[-1]["content"]:
         last = {**shown[-1]["content"][-1], "cache_control": MARK}
         shown[-1] = {**shown[-1], "content": [*shown[-1]["content"][:-1], last]}
@@ -191,7 +221,9 @@ def body_of(fmt: str, messages: Sequence[Value], style: Style, *, system: str = 
 
 
 conversations = st.one_of(
-    st.tuples(st.just("openai-chat"), openai_messages()), st.tuples(st.just("anthropic"), anthropic_messages())
+    st.tuples(st.just("openai-chat"), openai_messages()),
+    st.tuples(st.just("anthropic"), anthropic_messages()),
+    st.tuples(st.just("gemini"), gemini_messages()),
 )
 
 
@@ -199,7 +231,7 @@ conversations = st.one_of(
 
 
 @given(conversation=conversations, style=styles, tools=st.booleans(), other=styles)
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=90)
 def test_the_same_bytes_go_out_as_if_it_were_held_whole(
     conversation: tuple[str, list[Value]], style: Style, tools: bool, other: Style
 ) -> None:
@@ -219,12 +251,11 @@ def test_the_same_bytes_go_out_as_if_it_were_held_whole(
         assert not prepared.edits
 
 
-@given(messages=openai_messages() | anthropic_messages(), style=styles)
-@settings(deadline=None, max_examples=30)
-def test_what_the_provider_would_refuse_is_held_whole(messages: list[Value], style: Style) -> None:
+@given(conversation=conversations, style=styles)
+@settings(deadline=None, max_examples=45)
+def test_what_the_provider_would_refuse_is_held_whole(conversation: tuple[str, list[Value]], style: Style) -> None:
     """Law 3: what has to be repaired is never forwarded as it came."""
-    fmt = "openai-chat" if any("tool_calls" in each or each["role"] in ("system", "tool") for each in messages) else ""
-    fmt = fmt or "anthropic"
+    fmt, messages = conversation
     request = request_of(fmt, body_of(fmt, messages, style, tools=False))
     both = Both()
     if both.sketched(request) is not None:
@@ -252,16 +283,97 @@ def openai_request(messages: Sequence[Value]) -> ModelRequest:
     return request_of("openai-chat", body_of("openai-chat", messages, Style(), tools=True))
 
 
-def test_only_what_is_new_is_read_and_counted() -> None:
+def in_format(fmt: str, messages: Sequence[Value]) -> list[Value]:
+    """The conversation of `talk` as a client of another format writes it."""
+    return [
+        _in_anthropic(each) if fmt == "anthropic" else _in_gemini(each) if fmt == "gemini" else {**each}
+        for each in messages
+        if fmt == "openai-chat" or each["role"] != "system"
+    ]
+
+
+def _in_anthropic(message: Value) -> Value:
+    if message["role"] == "tool":
+        result = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": message["content"]}
+        return {"role": "user", "content": [result]}
+    calls = [
+        {"type": "tool_use", "id": call["id"], "name": "read", "input": {}} for call in message.get("tool_calls", ())
+    ]
+    return {"role": message["role"], "content": calls or message["content"]}
+
+
+def _in_gemini(message: Value) -> Value:
+    if message["role"] == "tool":
+        response = {"name": "read", "response": {"output": message["content"]}}
+        return {"role": "user", "parts": [{"functionResponse": response}]}
+    role = "model" if message["role"] == "assistant" else "user"
+    calls = [{"functionCall": {"name": "read", "args": {}}} for _ in message.get("tool_calls", ())]
+    return {"role": role, "parts": calls or [{"text": message["content"]}]}
+
+
+def request_in(fmt: str, messages: Sequence[Value]) -> ModelRequest:
+    return request_of(fmt, body_of(fmt, in_format(fmt, messages), Style(), tools=True))
+
+
+@pytest.mark.parametrize("fmt", MODELS)
+def test_only_what_is_new_is_read_and_counted(fmt: str) -> None:
     both = Both()
-    assert both.forwarded(openai_request(talk(50)))
+    assert both.forwarded(request_in(fmt, talk(50)))
     units, sketches = both.light.conversations._units, both.light.conversations.sketches
     read, counted = units.read, sketches.counted
     grown = [*talk(50), {"role": "assistant", "content": "Well."}, {"role": "user", "content": "More."}]
-    assert both.forwarded(openai_request(grown))
+    assert both.forwarded(request_in(fmt, grown))
     assert (units.read - read, sketches.counted - counted) == (2, 2)
-    assert both.forwarded(openai_request(grown))
+    assert both.forwarded(request_in(fmt, grown))
     assert (units.read - read, sketches.counted - counted) == (2, 2)
+
+
+@pytest.mark.parametrize("fmt", MODELS)
+def test_many_long_conversations_are_read_once_however_often_they_take_turns(fmt: str) -> None:
+    """No message is read twice and nothing is held whole, even if all of them together do not fit into the memory."""
+    both = Both()
+    units = both.light.conversations._units
+    units._room = 10_000
+    long = {name: [{"role": "user", "content": f"I am {name}."}, *talk(40)[2:]] for name in "abcd"}
+    for messages in long.values():
+        assert both.forwarded(request_in(fmt, messages))
+    before = units.read
+    for turn in range(3):
+        for messages in long.values():
+            messages += [{"role": "assistant", "content": f"Well, {turn}."}, {"role": "user", "content": "More."}]
+            assert both.forwarded(request_in(fmt, messages))
+    # The new messages of each request, and those of the step before it, which is checked together with them.
+    assert units.read - before <= 3 * len(long) * 4
+    assert not both.light.conversations.all()
+    assert len(both.light.conversations.sketches) == len(long)
+
+
+@pytest.mark.parametrize("fmt", MODELS)
+def test_a_client_that_rewrites_a_turn_when_it_is_over_goes_on(fmt: str) -> None:
+    """Clients drop what only the running turn needs, such as signatures, from all of its messages at once."""
+    both = Both()
+    turn: list[Value] = []
+    for step in range(6):
+        call = {"id": f"call_new_{step}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        turn += [
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": f"call_new_{step}", "content": f"Row {step}."},
+        ]
+        messages = [*talk(20), *turn]
+        signed = in_format(fmt, messages)
+        for message in signed[-len(turn) :]:
+            message["note"] = "running"  # a field that we do not know
+        assert both.forwarded(request_of(fmt, body_of(fmt, signed, Style(), tools=True))) is not None
+    (sketch,) = both.light.conversations.sketches._all.values()
+    counted = both.light.conversations.sketches.counted
+    after = [*messages, {"role": "assistant", "content": "Done."}, {"role": "user", "content": "And now?"}]
+    request = request_in(fmt, after)
+    light = both.forwarded(request)
+    assert light is not None
+    assert light[0] == both.held_whole(request)[0]
+    (continued,) = both.light.conversations.sketches._all.values()
+    assert continued.thread == sketch.thread
+    assert both.light.conversations.sketches.counted - counted == len(turn) + 2
 
 
 def test_a_conversation_takes_a_byte_for_each_message_and_a_little_beside() -> None:

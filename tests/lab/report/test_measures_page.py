@@ -65,16 +65,16 @@ def test_every_figure_is_on_the_page() -> None:
         assert figure in text, figure
 
 
-def test_figures_in_words_have_spaces_and_one_is_one() -> None:
+def test_figures_in_words_have_commas_and_one_is_one() -> None:
     say = Wording("en")
-    assert (say("conversations", n="1"), say("conversations", n="16,000")) == ("1 conversation", "16 000 conversations")
+    assert (say("conversations", n="1"), say("conversations", n="16,000")) == ("1 conversation", "16,000 conversations")
     assert Wording("zh")("conversations", n="1") == "1 个对话"
-    assert say("by", what="a,b 1,000", n="1,234,567") == "By a,b 1,000, at 1 234 567 tokens"
+    assert say("by", what="a,b 1,000", n="1,234,567") == "By a,b 1,000, at 1,234,567 tokens"
     text = read(
         measures_page([result("probes", "auto", row(8_000, 1, total=1), conversations=1, total=1, uncut=1)])
     ).text
     assert "1 conversation1 string" in text
-    assert "At 8 000 tokens" in text
+    assert "At 8,000 tokens" in text
 
 
 def test_each_measure_says_its_rule() -> None:

@@ -230,7 +230,7 @@ def test_the_same_results_give_the_same_page() -> None:
 def test_the_verdict_says_what_it_costs_and_what_stays() -> None:
     text = read(replay_page(RESULTS)).text
     whole, ours = RESULTS[0], RESULTS[1]
-    assert "In a window of 64 000 tokens" in text
+    assert "In a window of 64,000 tokens" in text
     assert f"costs {money(ours.dollars)} instead of {money(whole.dollars)}: {100 * (1 - ours.ratio):.0f} % less" in text
     assert f"{ours.kept_percent:.1f} % were still in the request, {ours.literal_percent:.1f} % word for word" in text
     assert "every request fits, all are valid" in text
@@ -310,7 +310,7 @@ def test_the_front_is_what_no_other_beats() -> None:
 
 def test_windows_have_a_verdict_each() -> None:
     text = read(replay_page(results(windows=[64_000, 128_000]))).text
-    assert text.index("In a window of 64 000 tokens") < text.index("In a window of 128 000 tokens")
+    assert text.index("In a window of 64,000 tokens") < text.index("In a window of 128,000 tokens")
 
 
 def test_the_threshold_in_use_is_marked() -> None:
@@ -385,9 +385,9 @@ def test_ours_is_known_by_its_name(policy: str, ours: bool) -> None:
         (0.0123, "$0.0123"),
         (0.99999, "$1.00"),
         (12.344, "$12.34"),
-        (999.996, "$1 000"),
-        (1234.5, "$1 234"),
-        (1234567.0, "$1 234 567"),
+        (999.996, "$1,000"),
+        (1234.5, "$1,234"),
+        (1234567.0, "$1,234,567"),
         (None, "–"),
         (float("nan"), "–"),
     ],

@@ -2,15 +2,12 @@
 
 from pathlib import Path
 
-import pytest
-
 from everlong.lab.environments import Environments
 from everlong.lab.speed import edges
 from everlong.lab.speed.bench import Bench
 
 
-def test_every_request_beside_an_attack_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(edges, "UNPACKED", 80)
+def test_every_request_beside_an_attack_is_served(tmp_path: Path) -> None:
     bench = Bench(Environments(tmp_path, lambda _: None), quick=True, peers=False)
     (table,) = edges.run(bench)
     assert [row[0] for row in table.rows] == [

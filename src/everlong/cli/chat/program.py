@@ -126,6 +126,8 @@ def _open_chat(options: ChatOptions, say: Words, person: Person | None) -> Itera
     if config.unused:
         preset = config.engine.rules.name
         screen.note(say("unused_fields", fields=", ".join(config.unused), preset=preset), "yellow")
+    if "model" in config.named and options.local is None:
+        say.report_model(config.model)
     if not options.no_tools:
         sandbox_of(config)  # raises before anything is started
     with ExitStack() as stack:

@@ -336,7 +336,7 @@ class Screen:
 
 
 def meter_text(meter: Meter, say: Words) -> str:
-    """Return a meter in words. Example: 3412 of 8192 tokens, estimated -> "~3 412 / 8 192 tokens · 42 %" """
+    """Return a meter in words. Example: 3412 of 8192 tokens, estimated -> "~3,412 / 8,192 tokens · 42 %" """
     used = f"{'' if meter.exact else '~'}{amount(meter.tokens)}"
     if not meter.known:
         return say("meter_unknown", used=used, assumed=amount(meter.limit))

@@ -51,7 +51,11 @@ __all__ = ["chat_command"]
 @permission_options
 @click.option("--no-tools", is_flag=True, help="Chat without tools.")
 @click.option("--system", metavar="TEXT", help="The system prompt of new threads.")
-@click.option("--preset", metavar="NAME", help="The preset that decides what to keep (default: auto).")
+@click.option(
+    "--preset",
+    metavar="NAME|MODULE:NAME",
+    help="The preset that decides what to keep, or your own as module:NAME (default: auto).",
+)
 @language_option
 def chat_command(**given: Any) -> None:
     """Chat with an agent in the terminal; the conversation may grow past the context window.

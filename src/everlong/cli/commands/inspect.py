@@ -5,7 +5,14 @@ from typing import Any
 import click
 
 from everlong.cli.groups import ExampleCommand
-from everlong.cli.terminal.options import LateChoice, TokenCount, model_option, pick_option, sample_option
+from everlong.cli.terminal.options import (
+    LateChoice,
+    TokenCount,
+    model_option,
+    pick_option,
+    preset_option,
+    sample_option,
+)
 from everlong.cli.words.wording import language_option
 
 __all__ = ["inspect_command"]
@@ -17,6 +24,7 @@ __all__ = ["inspect_command"]
     examples=(
         "everlong inspect chat.json",
         "everlong inspect chat.json --budget 50000  # what a compaction would change",
+        "everlong inspect chat.json --preset simple  # what this preset would change",
         "everlong inspect chat.json --for anthropic",
         "everlong inspect --sample --html map.html",
     ),
@@ -29,8 +37,10 @@ __all__ = ["inspect_command"]
     "-b",
     type=TokenCount(min=1),
     metavar="N",
-    help="Also show what would change to fit the conversation into N tokens (such as 50k), and why.",
+    help="Also show what would change to fit the conversation into N tokens (such as 50k), and why. With --preset, the "
+    "default is the model's context window.",
 )
+@preset_option
 @click.option(
     "--html",
     is_flag=False,

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from everlong.cli.groups import ExampleCommand
+from everlong.cli.words.wording import language_option
 
 __all__ = ["models_command"]
 
@@ -29,6 +30,7 @@ __all__ = ["models_command"]
 @click.option("--all", "everything", is_flag=True, help="List every match (default: the first 40).")
 @click.option("--refresh", "fetch", is_flag=True, help="Download the newest tables first and keep them.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@language_option
 def models_command(**given: Any) -> None:
     """Show the context window, output limit and prices of the model NAME.
 

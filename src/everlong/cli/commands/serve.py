@@ -53,7 +53,11 @@ SAMPLE_PLACE = "#/sample"  # here the page opens the sample thread in its own la
     help="off forwards requests unchanged, trim compacts without summaries, auto also writes summaries "
     "(default: auto).",
 )
-@click.option("--preset", metavar="NAME", help="The preset that decides what to keep (default: auto).")
+@click.option(
+    "--preset",
+    metavar="NAME|MODULE:NAME",
+    help="The preset that decides what to keep, or your own as module:NAME (default: auto).",
+)
 @click.option(
     "--keep", metavar="WHAT", help="What to store of a conversation: nothing, edits or text (default: edits)."
 )

@@ -48,7 +48,12 @@ class _WrapCommand(ExampleCommand):
     metavar="N",
     help="The model's context window in tokens, such as 200k, if the registry is wrong.",
 )
-@click.option("--preset", default="", metavar="NAME", help="The preset that decides what to keep (default: auto).")
+@click.option(
+    "--preset",
+    default="",
+    metavar="NAME|MODULE:NAME",
+    help="The preset that decides what to keep, or your own as module:NAME (default: auto).",
+)
 @click.option(
     "--mode",
     default="",

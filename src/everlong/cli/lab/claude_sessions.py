@@ -56,7 +56,7 @@ PATIENCE = 3_600.0  # seconds for one session
 )
 @click.argument("names", nargs=-1, type=click.Choice((*SESSIONS, *LONG_SESSIONS)), metavar="[NAME]...")
 @click.option(
-    "--long", "long_wanted", is_flag=True, help="Also run sessions in windows of 100 000, 200 000 and a million tokens."
+    "--long", "long_wanted", is_flag=True, help="Also run sessions in windows of 100,000, 200,000 and a million tokens."
 )
 @click.option(
     "--environments",

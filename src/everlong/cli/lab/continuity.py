@@ -130,6 +130,7 @@ def continuity_command(**given: object) -> None:
     options = ContinuityOptions(**{**given, "policies": given["policies"] or (OURS,)})  # type: ignore[arg-type]
     say = Words(options.language, "continuity")
     plan = _plan(options)
+    say.report_model(options.model)
     with progress(say("finding"), None):
         sessions = _sessions(options)
     with progress(say("walking"), len(sessions) * len(cells_of(plan))) as advance:

@@ -218,6 +218,7 @@ def _replay(paths: Sequence[str], options: ReplayOptions) -> None:
     """Find the sessions, play them, and show the result."""
     say = Words(options.language, "replay")
     names = _check(options)
+    say.report_model(options.model or "")
     tariff = None if options.prices is None else tariff_from(options.prices)
     with progress(say("finding"), None):
         sessions = _sessions(paths, options)
@@ -251,8 +252,8 @@ def _check(options: ReplayOptions) -> _Names:
     for size in sizes:
         if not _has_room(size, options):
             raise InputError(
-                f"a window of {size} tokens is too small: {options.reply} are reserved for the answer (--reply) "
-                f"and {most} are prompt overhead (--overhead)"
+                f"a window of {amount(size)} tokens is too small: {amount(options.reply)} are reserved for the answer "
+                f"(--reply) and {amount(most)} are prompt overhead (--overhead)"
             )
     if options.html is not None:
         check_output(options.html)

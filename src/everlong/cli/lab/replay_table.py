@@ -208,6 +208,7 @@ def _verdict(plan: ReplayPlan, results: Sequence[ReplayResult], whose: Whose, sa
     figures = {
         "whose": say("your" if whose.yours else "these"),
         "uncut": money(ours.uncut),
+        "prices": plan.tariff.name,
         "window": say(place, n=amount(ours.window), model=plan.model),
     }
     change = ours.ratio - 1

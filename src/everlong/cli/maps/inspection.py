@@ -76,16 +76,20 @@ class Inspection:
         return index < self.head or index >= self.sent_from
 
 
-def inspect_document(
+def inspect_document(  # noqa: PLR0913 - one parameter an option
     document: Document,
     *,
     name: str,
     model: str = "",
     target: str = "",
     budget: int | None = None,
+    planned: bool = False,
     settings: Settings = DEFAULT_SETTINGS,
 ) -> Inspection:
-    """Count a conversation, check it by a provider's rules and, with a budget, find out what would be left out."""
+    """Count a conversation, check it by a provider's rules and, with a budget, find out what would be left out.
+
+    `planned` without a budget plans for what the model's window leaves beside the reply.
+    """
     counter = counter_for(model or document.model)
     weights = map_tokens(document.messages, counter, document.tools)
     limits = window(counter.model, override=settings.window, default=settings.assumed_window)
@@ -96,7 +100,7 @@ def inspect_document(
     fmt = target or sent_as(document)
     rejected, places = _problems(document, fmt, sent_from)
     rows, plan, impossible = rows_of(weights), None, None
-    if budget is not None:
+    if budget is not None or planned:
         try:
             rules = "off" if settings.mode == "off" else settings.rules
             fitted = fit_document(document, model=model, budget=budget, preset=rules, semantic=settings.semantic)

@@ -10,13 +10,12 @@ from html import escape
 from itertools import groupby
 
 from everlong.cli.maps.rows import Segment, cells_of
-from everlong.cli.terminal.tables import amount, thousands
+from everlong.cli.terminal.tables import thousands
 from everlong.cli.terminal.text import clean, one_line
 
 __all__ = [
     "axis_steps",
     "escaped",
-    "figure",
     "gauge",
     "history_picture",
     "linked",
@@ -49,11 +48,6 @@ def preview(text: str, size: int) -> tuple[str, int]:
         kept += 1
     left = len(text) - (kept if kept < len(front) else min(len(text), size))
     return escape(front[:kept], quote=False), left
-
-
-def figure(number: int) -> str:
-    """Return a figure whose narrow spaces do not break a line. Example: 12345 -> 12 345"""
-    return amount(number).replace(" ", "\u202f")
 
 
 def linked(index: int) -> str:

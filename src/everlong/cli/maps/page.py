@@ -13,10 +13,10 @@ from string import Template
 
 from everlong import __version__
 from everlong.cli.maps.inspection import Inspection
-from everlong.cli.maps.markup import escaped, figure, gauge, history_picture, linked, meter, swatch
+from everlong.cli.maps.markup import escaped, gauge, history_picture, linked, meter, swatch
 from everlong.cli.maps.page_messages import round_list
 from everlong.cli.maps.rows import NEAREST, SCHEMAS, Plan, Row, State, causes_of, segments_of, states_of, totals_of
-from everlong.cli.terminal.tables import percent
+from everlong.cli.terminal.tables import amount, percent
 from everlong.cli.words.wording import Words
 from everlong.core import Action
 
@@ -86,7 +86,7 @@ def _window(inspection: Inspection, say: Words) -> str:
         _mark(inspection),
     )
     share = say(
-        "of_window", share=say.share(inspection.meter.tokens, inspection.used_at_most, context), n=figure(context)
+        "of_window", share=say.share(inspection.meter.tokens, inspection.used_at_most, context), n=amount(context)
     )
     if inspection.problems:
         pill = f'<span class="pill bad">✗ {escaped(say.many("problem_count", len(inspection.problems)))}</span>'
@@ -94,11 +94,11 @@ def _window(inspection: Inspection, say: Words) -> str:
         pill = f'<span class="pill">✓ {escaped(say("accepted", fmt=inspection.checked_for))}</span>'
     note = ""
     if inspection.sent_from > inspection.head:
-        text = say("compacted", n=figure(inspection.map.total), at=f"#{inspection.sent_from}")
+        text = say("compacted", n=amount(inspection.map.total), at=f"#{inspection.sent_from}")
         note = f'<p class="note">{escaped(text)}</p>'
     about = "≈\u202f" if inspection.spread else ""
     return (
-        f'<section class="card"><div class="sum"><span class="big">{about}{figure(inspection.meter.tokens)}</span>'
+        f'<section class="card"><div class="sum"><span class="big">{about}{amount(inspection.meter.tokens)}</span>'
         f'<span class="unit">{escaped(say("column_tokens"))}</span>'
         f'<span class="share">{escaped(share)}</span>{pill}</div>'
         f"{bar}{_figures(inspection, say)}{note}</section>"
@@ -120,20 +120,20 @@ def _figures(inspection: Inspection, say: Words) -> str:
     weights, limits = inspection.map, inspection.window
     counted = say("vocabulary", name=weights.vocabulary)
     if inspection.spread:
-        counted += say("comma") + say("at_most", n=figure(inspection.used_at_most))
+        counted += say("comma") + say("at_most", n=amount(inspection.used_at_most))
     source = say(f"source_{limits.source}", **({"date": limits.date} if limits.source == "registry" else {}))
     if limits.conflicts:
-        named = say("comma").join(f"{claimant} {figure(tokens)}" for claimant, tokens in limits.conflicts[:2])
+        named = say("comma").join(f"{claimant} {amount(tokens)}" for claimant, tokens in limits.conflicts[:2])
         source = f"{source}{say('semicolon')}{say('others_say', list=named)}"
     rows = (
         (
             say("over" if over else "free"),
-            f'<span class="{"bad" if over else "good"}">{figure(abs(inspection.free))}</span>',
+            f'<span class="{"bad" if over else "good"}">{amount(abs(inspection.free))}</span>',
             "",
         ),
-        (say("reply"), figure(inspection.budget.reply), ""),
-        (say("margin"), figure(inspection.budget.margin), ""),
-        (say("window"), figure(limits.context), source),
+        (say("reply"), amount(inspection.budget.reply), ""),
+        (say("margin"), amount(inspection.budget.margin), ""),
+        (say("window"), amount(limits.context), source),
         (say("counting"), escaped(say("estimated" if inspection.spread else "exact")), counted),
     )
     return (
@@ -190,20 +190,20 @@ def _plan(inspection: Inspection, say: Words) -> str:
     plan, wrong = inspection.plan, inspection.impossible
     if wrong is not None:
         why = escaped(say.reason(str(wrong)))
-        return _card(say("impossible", n=figure(wrong.limit)), f'<p class="wrong">{why}</p>')
+        return _card(say("impossible", n=amount(wrong.limit)), f'<p class="wrong">{why}</p>')
     if plan is None:
         return ""
     if not plan.edits:
-        return _card(say("fitted", n=figure(plan.budget)), f'<p class="fine">{escaped(say("fits_already"))}</p>')
+        return _card(say("fitted", n=amount(plan.budget)), f'<p class="fine">{escaped(say("fits_already"))}</p>')
     kept = {State.STAYS.value: inspection.map.schemas, State.TRIMMED.value: 0}
     for row in inspection.rows:
         if row.state.value in kept:
             kept[row.state.value] += row.after or 0
     ours = sum(row.tokens for row in plan.added)
     bar = gauge([*kept.items(), (State.OURS.value, ours), ("free", max(0, plan.budget - plan.tokens))], None)
-    figures = say("before_after", before=figure(plan.before), after=figure(plan.tokens))
+    figures = say("before_after", before=amount(plan.before), after=amount(plan.tokens))
     hint = f"{escaped(figures)} · {escaped(say.many('edit_count', len(plan.edits)))}"
-    return _card(say("fitted", n=figure(plan.budget)), bar + _edit_tables(plan, say), hint)
+    return _card(say("fitted", n=amount(plan.budget)), bar + _edit_tables(plan, say), hint)
 
 
 def _edit_tables(plan: Plan, say: Words) -> str:
@@ -215,7 +215,7 @@ def _edit_tables(plan: Plan, say: Words) -> str:
             (
                 _action(cause.action, say),
                 escaped(say.step(cause.step, cause.action)),
-                *map(figure, (cause.edits, cause.before, cause.after)),
+                *map(amount, (cause.edits, cause.before, cause.after)),
             )
             for cause in causes_of(plan.edits)
         ),
@@ -228,8 +228,8 @@ def _edit_tables(plan: Plan, say: Words) -> str:
                 linked(edit.at),
                 _action(edit.action, say),
                 escaped(say.reason(edit.reason)),
-                figure(edit.before),
-                figure(edit.after),
+                amount(edit.before),
+                amount(edit.after),
                 f"<code>{escaped(edit.ref or '')}</code>",
             )
             for edit in kept
@@ -306,7 +306,7 @@ def _share_table(rows: list[tuple[str, str, int]], inspection: Inspection, say: 
     return _table(
         head,
         (
-            (escaped(name), meter(tokens, most, NEAREST.get(key, key)), figure(tokens), percent(tokens, total))
+            (escaped(name), meter(tokens, most, NEAREST.get(key, key)), amount(tokens), percent(tokens, total))
             for key, name, tokens in rows
         ),
     )
@@ -324,8 +324,8 @@ def _tools(inspection: Inspection, say: Words, top: int) -> str:
             (
                 escaped(say.name(tool.name)),
                 _two_meters(tool.call_tokens, tool.result_tokens, tools[0].tokens),
-                figure(tool.tokens),
-                figure(tool.calls),
+                amount(tool.tokens),
+                amount(tool.calls),
             )
             for tool in kept
         ),
@@ -351,7 +351,7 @@ def _heaviest(inspection: Inspection, say: Words, top: int) -> str:
                 linked(row.index),
                 _what(row, say),
                 meter(row.tokens, most, row.category),
-                figure(row.tokens),
+                amount(row.tokens),
                 percent(row.tokens, inspection.map.total),
             )
             for row in rows
@@ -368,7 +368,7 @@ def _protected(inspection: Inspection, say: Words, top: int) -> str:
     kept = rows[: top or None]
     drawn = _table(
         head,
-        ((linked(row.index), _what(row, say), escaped(say.name(row.protected)), figure(row.tokens)) for row in kept),
+        ((linked(row.index), _what(row, say), escaped(say.name(row.protected)), amount(row.tokens)) for row in kept),
     )
     rest = rows[len(kept) :]
     more = _more(say, len(rest), sum(row.tokens for row in rest))
@@ -393,8 +393,8 @@ def _repeats(inspection: Inspection, say: Words, top: int) -> str:
                 f'<span class="clamp">{escaped(repeat.title)}</span>',
                 " ".join(linked(at) for at in repeat.messages[:PLACES_NAMED])
                 + (" …" if len(repeat.messages) > PLACES_NAMED else ""),
-                figure(len(repeat.messages)),
-                figure(repeat.wasted),
+                amount(len(repeat.messages)),
+                amount(repeat.wasted),
             )
             for repeat in kept
         ),
@@ -413,8 +413,8 @@ def _more(say: Words, left: int, tokens: int | None = None) -> str:
     if left <= 0:
         return ""
     if tokens is None:
-        return f'<p class="hint more">{escaped(say("more_rows", n=figure(left)))}</p>'
-    return f'<p class="hint more">{escaped(say("more_tokens", n=figure(left), tokens=figure(tokens)))}</p>'
+        return f'<p class="hint more">{escaped(say("more_rows", n=amount(left)))}</p>'
+    return f'<p class="hint more">{escaped(say("more_tokens", n=amount(left), tokens=amount(tokens)))}</p>'
 
 
 # --- boxes and tables --------------------------------------------------------------------------

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from everlong.cli.maps.inspection import Inspection
-from everlong.cli.maps.markup import escaped, figure, meter, preview, ribbon, swatch
+from everlong.cli.maps.markup import escaped, meter, preview, ribbon, swatch
 from everlong.cli.maps.rows import SCHEMAS, Row, State, segments_of
-from everlong.cli.terminal.tables import percent
+from everlong.cli.terminal.tables import amount, percent
 from everlong.cli.words.wording import Words
 from everlong.core import Image, Message, Opaque, Part, Reasoning, Text, ToolCall, ToolResult
 from everlong.engine import RoundWeight
@@ -66,7 +66,7 @@ class _Rounds:
         return (
             f'<details class="round{past}" id="r{number or 0}"><summary><span class="no">{number}</span>'
             f'<span class="title line">{escaped(weight.title or self.say("nothing_asked"))}</span>{bar}'
-            f'<span class="num">{figure(weight.tokens)}</span>'
+            f'<span class="num">{amount(weight.tokens)}</span>'
             f'<span class="num pale">{percent(weight.tokens, self.inspection.map.total)}</span></summary>'
             f'<div class="inside">{"".join(body)}</div></details>'
         )
@@ -75,7 +75,7 @@ class _Rounds:
         line = self._line("", SCHEMAS, "", self.say(SCHEMAS))
         return (
             f'<details class="m" data-k="{SCHEMAS}"><summary>{line}<span class="tags"></span>'
-            f'<span class="bar">{meter(tokens, self.largest, SCHEMAS)}</span><span class="num">{figure(tokens)}</span>'
+            f'<span class="bar">{meter(tokens, self.largest, SCHEMAS)}</span><span class="num">{amount(tokens)}</span>'
             "</summary></details>"
         )
 
@@ -88,9 +88,9 @@ class _Rounds:
             classes.append("past")
         keys = dict.fromkeys([*(segment[0] for segment in row.segments), row.state.value])
         name = "" if ours else f' id="m{row.index}" data-t="{row.tokens}"'
-        tokens = figure(row.tokens)
+        tokens = amount(row.tokens)
         if row.state is State.TRIMMED:
-            tokens += f"<small> → {figure(row.after or 0)}</small>"
+            tokens += f"<small> → {amount(row.after or 0)}</small>"
         line = self._line("+" if ours else f"#{row.index}", row.category, say.name(row.label), row.title)
         return (
             f'<details class="{" ".join(classes)}"{name} data-k="{" ".join(keys)}"><summary>{line}'
@@ -145,7 +145,7 @@ class _Rounds:
             size = max(LEAST_BYTES // 4, size - len(body.encode()))
             label = f"<p>{escaped(heading)}</p>" if heading else ""
             kind = ' class="prose"' if prose else ""
-            more = f"<p>{escaped(self.say('more_characters', n=figure(left)))}</p>" if left else ""
+            more = f"<p>{escaped(self.say('more_characters', n=amount(left)))}</p>" if left else ""
             drawn.append(f'{label}<pre{kind} dir="auto">{body}</pre>{more}')
         return "".join(drawn)
 

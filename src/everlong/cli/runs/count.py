@@ -20,6 +20,8 @@ def run(file: str | None, model: str, pick: str, sample: bool, as_json: bool, la
     say, picked = Words(language, "count"), read_picked(file, sample=sample, pick=pick)
     say.report_picked(picked.number, picked.of)
     document = picked.document
+    say.report_skipped(document.warnings)
+    say.report_model(model or document.model)
     counter = counter_for(model or document.model)
     weights = map_tokens(document.messages, counter, document.tools)
     limits = window(counter.model)

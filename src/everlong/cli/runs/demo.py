@@ -47,7 +47,7 @@ def run(
     """Play the sample conversation and show what happens; `sizes` are the smallest window and the usual one."""
     settings, (smallest, usual) = engine_settings(preset), sizes
     if window is None and settings.window is not None and settings.window < smallest:
-        raise InputError(f"EVERLONG_WINDOW: the demo needs a window of at least {smallest} tokens")
+        raise InputError(f"EVERLONG_WINDOW: the demo needs a window of at least {amount(smallest)} tokens")
     size = window or settings.window or usual
     settings = replace(settings, window=None, mode="off" if settings.mode == "off" else "trim")
     _show(size, settings, store, json_wanted=json_wanted, language=language)

@@ -29,6 +29,7 @@ def run(name: str | None, language: Language, as_json: bool, online: bool, **giv
     if client is None:
         listed = say("list_comma").join(one.name for one in CLIENTS)
         raise InputError(say("unknown_client", name=name, known=listed))
+    say.report_model(given["model"])
     said = Wanted(upstream=given["upstream"], window=given["window"])
     found = examine(client, with_arguments(known, given["model"]), said, say, online=online)
     options = {"--upstream": given["upstream"], "--window": given["window"]}

@@ -7,13 +7,12 @@ from everlong.cli.terminal.files import Picked, read_picked, write_output
 from everlong.cli.terminal.streams import print_json
 from everlong.cli.terminal.tables import amount, console, percent, table
 from everlong.cli.terminal.text import one_line
-from everlong.cli.variables import engine_settings
+from everlong.cli.variables import engine_budget, engine_settings
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words
-from everlong.core import Budget, Edit
-from everlong.engine import Fitted, Settings, counter_for, fit_document
-from everlong.windows import window
-from everlong.wire import Document, write
+from everlong.core import Edit
+from everlong.engine import Fitted, counter_for, fit_document
+from everlong.wire import write
 
 __all__ = ["run"]
 
@@ -35,11 +34,13 @@ def run(  # noqa: PLR0913 - one parameter an option
     say, picked = Words(language, "count"), read_picked(file, sample=sample, pick=pick)
     say.report_picked(picked.number, picked.of)
     document = picked.document
+    say.report_skipped(document.warnings)
+    say.report_model(model or document.model)
     settings = engine_settings(preset)
     fitted = fit_document(
         document,
         model=model,
-        budget=_budget(document, model, settings) if budget is None else budget,
+        budget=engine_budget(model or document.model, settings) if budget is None else budget,
         preset="off" if settings.mode == "off" else settings.rules,
         semantic=settings.semantic,
     )
@@ -51,14 +52,6 @@ def run(  # noqa: PLR0913 - one parameter an option
         print_json(_as_json(fitted, before, picked), err=to_stderr)
     else:
         _print(fitted, before, say, to_stderr=to_stderr)
-
-
-def _budget(document: Document, model: str, settings: Settings) -> int | None:
-    """Return the budget that window and reserve in the environment leave; None if they are not set."""
-    if settings.window is None and settings.reserve is None:
-        return None
-    known = window(counter_for(model or document.model).model, override=settings.window)
-    return min(known.prompt, Budget.of(known.context, requested=settings.reserve, max_output=known.output).available)
 
 
 def _as_json(fitted: Fitted[Any], before: int, picked: Picked) -> dict[str, object]:

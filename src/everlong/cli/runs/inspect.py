@@ -13,7 +13,7 @@ from everlong.cli.maps.page import page_of
 from everlong.cli.maps.terminal_map import draw_map
 from everlong.cli.terminal.files import pick_document, source_bytes, write_page
 from everlong.cli.terminal.tables import console
-from everlong.cli.variables import engine_settings
+from everlong.cli.variables import engine_budget, engine_settings
 from everlong.cli.words.language import Language
 from everlong.cli.words.wording import Words
 from everlong.errors import InputError
@@ -29,6 +29,7 @@ def run(  # noqa: PLR0913 - one parameter an option
     model: str,
     sample: bool,
     budget: int | None,
+    preset: str | None,
     html: str | None,
     json_wanted: bool,
     top: int,
@@ -41,13 +42,21 @@ def run(  # noqa: PLR0913 - one parameter an option
         file, html = html, ""  # `inspect --html FILE`: click gave FILE to the option
     page_path = None if html is None else _page_path(html, file, sample=sample)
     say = Words(language, "inspect")
-    name, settings = _name(file, sample=sample), engine_settings()
+    name, settings = _name(file, sample=sample), engine_settings(preset)
     data = source_bytes(file, sample=sample)
     with _status(len(data), say):
         picked = pick_document(data, pick, name if file in (None, "-") else str(file))
+        document = picked.document
         inspection = inspect_document(
-            picked.document, name=name, model=model, target=target or "", budget=budget, settings=settings
+            document,
+            name=name,
+            model=model,
+            target=target or "",
+            budget=engine_budget(model or document.model, settings) if budget is None and preset else budget,
+            planned=preset is not None,
+            settings=settings,
         )
+    say.report_model(model or document.model)
     if not json_wanted:
         say.report_picked(picked.number, picked.of)
     if page_path is not None:

@@ -21,7 +21,6 @@ __all__ = [
     "Picked",
     "check_output",
     "pick_document",
-    "print_warnings",
     "read_picked",
     "sample_document",
     "source_bytes",
@@ -62,11 +61,9 @@ def sample_document() -> Document:
 
 
 def read_picked(path: str | None, *, sample: bool = False, pick: str = "1") -> Picked:
-    """Return the picked conversation in FILE; what could not be read is reported on standard error."""
+    """Return the picked conversation in FILE."""
     name = "the sample" if sample else "standard input" if path == STANDARD else str(path)
-    picked = pick_document(source_bytes(path, sample=sample), pick, name)
-    print_warnings(picked.document)
-    return picked
+    return pick_document(source_bytes(path, sample=sample), pick, name)
 
 
 def pick_document(data: bytes, pick: str, name: str) -> Picked:
@@ -103,12 +100,6 @@ def _with_id(pick: str, ids: Sequence[str], name: str) -> int:
         raise InputError(f"{name}: {pick!r} matches {len(found)} conversations: {few}; give more of the id")
     few = f" ({', '.join(named[:FEW])}{' …' if len(named) > FEW else ''})" if named else ""
     raise InputError(f"{name}: no conversation {pick!r}: the file holds {len(ids)}{few}{did_you_mean(pick, named)}")
-
-
-def print_warnings(document: Document) -> None:
-    """Print what could not be read on standard error, so that the output stays clean."""
-    for warning in document.warnings:
-        click.echo(f"skipped {warning}", err=True)
 
 
 def check_output(path: str) -> None:

@@ -122,8 +122,19 @@ class TokenCounts(click.ParamType[tuple[int, ...]]):
         return tuple(sorted(counts))
 
 
+class PresetName(LateChoice):
+    """The name of a preset, or `module:NAME` for a preset of the user's own."""
+
+    def __init__(self) -> None:
+        super().__init__("NAME", "everlong.compress:PRESET_NAMES")
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return the name; raise a usage error for an unknown one. `module:NAME` is looked up later."""
+        return value if isinstance(value, str) and ":" in value else super().convert(value, param, ctx)
+
+
 preset_option = click.option(
     "--preset",
-    type=LateChoice("NAME", "everlong.compress:PRESET_NAMES"),
-    help="The preset that decides what to keep (default: auto).",
+    type=PresetName(),
+    help="The preset that decides what to keep, or your own as module:NAME (default: auto).",
 )

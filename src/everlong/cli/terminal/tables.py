@@ -81,8 +81,8 @@ def pairs(rows: Iterable[tuple[str, str]]) -> "Table":
 
 
 def amount(number: int) -> str:
-    """Return a figure in groups of three. Example: 12345 -> 12 345"""
-    return f"{number:,}".replace(",", " ")
+    """Return a figure in groups of three. Example: 12345 -> 12,345"""
+    return f"{number:,}"
 
 
 def thousands(tokens: int) -> str:

@@ -10,7 +10,7 @@ __all__ = ["clean", "one_line"]
 
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -~]?)")
 STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
-SPACES = re.compile(r"[ \t\n]+")  # a narrow space inside a figure stays
+SPACES = re.compile(r"[ \t\n]+")  # a narrow space stays
 UNWRITABLE = re.compile(r"[\ud800-\udfff\ufffe\uffff]")
 
 

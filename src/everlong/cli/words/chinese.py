@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from everlong.cli.words.chinese_errors import ERRORS
 from everlong.cli.words.chinese_reasons import REASONS
 from everlong.cli.words.language import Language
 
@@ -54,6 +55,9 @@ GENERAL: Mapping[str, str] = {
     "variables": "没有识别的环境变量：{list}",
     "variable_ignored": "网关不读 {name}，请改用 {meant}",
     "variable_meant": "{name}（是不是 {meant}？）",
+    "model_meant": "未知模型 {name}；是不是 {meant}？",
+    "skipped": "已跳过：{what}",
+    "stopped": "已停止",
     "shorten": "缩短",
     "drop": "省略",
     "insert": "添加",
@@ -236,6 +240,43 @@ INSPECT: Mapping[str, str] = {
     "working": "正在计数……",
     "page_written": "页面已写入 {path}",
     "footer": "单个文件：不加载任何内容，也不发送任何数据。",
+}
+
+#: everlong models.
+MODELS: Mapping[str, str] = {
+    "unknown": "模型表中没有 {name}",
+    "unknown_near": "模型表中没有 {name}；是不是 {meant}？",
+    "nothing_found": "没有名称含 {text} 的模型或提供商",
+    "nothing_found_near": "没有名称含 {text} 的模型或提供商；是不是 {meant}？",
+    "offline": "已设置 EVERLONG_OFFLINE：要下载模型表，请先取消该变量",
+    # 单个模型
+    "row_window": "窗口",
+    "row_prompt": "最大输入",
+    "row_matched": "匹配到",
+    "row_output": "输出上限",
+    "row_threshold": "压缩阈值 {share} %",
+    "price_input": "输入，每百万 token（美元）",
+    "price_output": "输出，每百万 token（美元）",
+    "price_cache_read": "读缓存，每百万 token（美元）",
+    "price_cache_write": "写缓存，每百万 token（美元）",
+    "from_table": "{n}（模型表，{table} {date}）",
+    "assumed": "{n}（假定值：模型表中没有此模型）",
+    "no_figure": "未知",
+    "others_say": "其他来源：{list}",
+    # 列表
+    "column_model": "模型",
+    "column_window": "窗口",
+    "column_output": "输出",
+    "column_source": "来源",
+    "more_models": "另有 {n} 个；--all 列出全部，--find TEXT 缩小范围",
+    # 模型表与更新时间
+    "tables": "模型表：{list}；{refresh}",
+    "table_of": "{name} {date}（{age}）",
+    "today": "今天",
+    "days_old": "{n} 天前",
+    "never_refreshed": "从未更新（--refresh 下载新表）",
+    "refresh_failed": "{date} 更新失败（--refresh 重试）",
+    "refreshed": "{date} 已更新",
 }
 
 #: everlong chat.
@@ -780,8 +821,9 @@ REPLAY: Mapping[str, str] = {
     "longest": "全量发送需要更大的窗口：最长的请求有 {n} token。",
     "likely": "{policy}：若摘要由模型撰写，约可保留 {share}。",
     # 一句话结论
-    "verdict_changed": "{whose} {n} 个会话若全量发送，要花 {uncut}；用 everlong（{window}）则为 {ours}（{change}）",
-    "verdict_same": "{whose} {n} 个会话若全量发送，要花 {uncut}；用 everlong（{window}）花费相同",
+    "verdict_changed": "{whose} {n} 个会话若全量发送，按 {prices} 的价格要花 {uncut}；"
+    "用 everlong（{window}）则为 {ours}（{change}）",
+    "verdict_same": "{whose} {n} 个会话若全量发送，按 {prices} 的价格要花 {uncut}；用 everlong（{window}）花费相同",
     "verdict_window": "窗口 {n} token",
     "verdict_own_window": "{model} 自身的窗口，{n} token",
     "verdict_kept": "，Agent 后来又用到的内容有 {kept} 仍在窗口内。",
@@ -934,6 +976,7 @@ CHINESE = Language(
         "program": PROGRAM,
         "count": COUNT,
         "inspect": INSPECT,
+        "models": MODELS,
         "chat": CHAT,
         "sessions": SESSIONS,
         "demo": DEMO,
@@ -949,5 +992,5 @@ CHINESE = Language(
         "keys": KEYS,
         "migrate": MIGRATE,
     },
-    reasons=REASONS,
+    reasons=(*REASONS, *ERRORS),
 )

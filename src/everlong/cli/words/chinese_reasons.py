@@ -28,6 +28,11 @@ _ENGINE = (
     ("cancelled", "已取消"),
     ("the request needs at least {a} tokens, but the limit is {b}: {c}", "至少需要 {a} token，上限是 {b}：{c}"),
     ("nothing fits into {a} tokens: set a larger window", "{a} token 里什么也放不下；请设置更大的窗口"),
+    (
+        "the context window of {a} is unknown, so {b} tokens are assumed: set EVERLONG_WINDOW, or `window` in the "
+        "thread's settings",
+        "{a} 的上下文窗口未知，按 {b} token 计；可设置 EVERLONG_WINDOW",
+    ),
 )
 
 #: The same by earlier versions: stored events and compactions still have them.

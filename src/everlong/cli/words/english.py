@@ -54,6 +54,9 @@ GENERAL: Mapping[str, str] = {
     "variables": "unknown environment variable: {list}|unknown environment variables: {list}",
     "variable_ignored": "{name} is not read by the gateway; set {meant}",
     "variable_meant": "{name} (did you mean {meant}?)",
+    "model_meant": "unknown model {name}; did you mean {meant}?",
+    "skipped": "skipped {what}",
+    "stopped": "stopped",
     "shorten": "shortened",
     "drop": "left out",
     "insert": "added",
@@ -238,6 +241,43 @@ INSPECT: Mapping[str, str] = {
     "working": "counting …",
     "page_written": "Page written to {path}",
     "footer": "A single file: it loads nothing and sends nothing.",
+}
+
+#: everlong models.
+MODELS: Mapping[str, str] = {
+    "unknown": "the registry has no model {name}",
+    "unknown_near": "the registry has no model {name}; did you mean {meant}?",
+    "nothing_found": "no model or provider contains {text}",
+    "nothing_found_near": "no model or provider contains {text}; did you mean {meant}?",
+    "offline": "EVERLONG_OFFLINE is set: unset it to download the tables",
+    # one model
+    "row_window": "window",
+    "row_prompt": "largest prompt",
+    "row_matched": "matched",
+    "row_output": "output limit",
+    "row_threshold": "threshold {share} %",
+    "price_input": "input, $ per million",
+    "price_output": "output, $ per million",
+    "price_cache_read": "cache read, $ per million",
+    "price_cache_write": "cache write, $ per million",
+    "from_table": "{n} (registry, {table} of {date})",
+    "assumed": "{n} (assumed: the registry does not have this model)",
+    "no_figure": "unknown",
+    "others_say": "Other sources: {list}",
+    # a list
+    "column_model": "model",
+    "column_window": "window",
+    "column_output": "output",
+    "column_source": "source",
+    "more_models": "{n} more; --all shows them, --find TEXT narrows the list",
+    # the tables and their age
+    "tables": "Tables: {list}; {refresh}",
+    "table_of": "{name} of {date} ({age})",
+    "today": "today",
+    "days_old": "{n} day old|{n} days old",
+    "never_refreshed": "never refreshed (--refresh downloads newer ones)",
+    "refresh_failed": "the refresh on {date} failed (--refresh tries again)",
+    "refreshed": "refreshed on {date}",
 }
 
 #: everlong chat.
@@ -801,14 +841,14 @@ REPLAY: Mapping[str, str] = {
     "longest": "Sending everything needs a larger window: the longest request has {n} tokens.",
     "likely": "{policy}: if a model wrote its summaries, about {share} would be kept.",
     # the verdict in one sentence
-    "verdict_changed": "Sent in full, {whose} {n} session would have cost {uncut}; with everlong in "
-    "{window} it would have cost {ours} ({change})|"
-    "Sent in full, {whose} {n} sessions would have cost {uncut}; with everlong in {window} they "
-    "would have cost {ours} ({change})",
-    "verdict_same": "Sent in full, {whose} {n} session would have cost {uncut}; with everlong in "
-    "{window} it would have cost the same|"
-    "Sent in full, {whose} {n} sessions would have cost {uncut}; with everlong in {window} they "
-    "would have cost the same",
+    "verdict_changed": "Sent in full, {whose} {n} session would have cost {uncut} at the prices of {prices}; with "
+    "everlong in {window} it would have cost {ours} ({change})|"
+    "Sent in full, {whose} {n} sessions would have cost {uncut} at the prices of {prices}; with everlong in {window} "
+    "they would have cost {ours} ({change})",
+    "verdict_same": "Sent in full, {whose} {n} session would have cost {uncut} at the prices of {prices}; with "
+    "everlong in {window} it would have cost the same|"
+    "Sent in full, {whose} {n} sessions would have cost {uncut} at the prices of {prices}; with everlong in {window} "
+    "they would have cost the same",
     "verdict_window": "a window of {n} tokens",
     "verdict_own_window": "{model}'s own window of {n} tokens",
     "verdict_kept": ", and {kept} of what the agent needed again would still have been in the window.",
@@ -970,6 +1010,7 @@ ENGLISH = Language(
         "program": PROGRAM,
         "count": COUNT,
         "inspect": INSPECT,
+        "models": MODELS,
         "chat": CHAT,
         "sessions": SESSIONS,
         "demo": DEMO,

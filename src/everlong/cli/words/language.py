@@ -11,6 +11,7 @@ Section: TypeAlias = Literal[
     "program",
     "count",
     "inspect",
+    "models",
     "chat",
     "sessions",
     "demo",

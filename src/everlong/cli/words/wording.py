@@ -2,13 +2,14 @@
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import click
 
 from everlong.cli.terminal.tables import amount, percent
+from everlong.cli.terminal.text import one_line
 from everlong.cli.words.chinese import CHINESE
 from everlong.cli.words.english import ENGLISH
 from everlong.cli.words.language import Language, Section
@@ -48,6 +49,21 @@ class Words:
         if of > 1:
             click.echo(self("several", n=amount(of), at=str(number)), err=True)
 
+    def report_model(self, model: str) -> None:
+        """Say on standard error, in one line, that a model is unknown if its name is almost that of a known one."""
+        if not model:
+            return
+        from everlong.windows import bundled  # noqa: PLC0415 - not for commands without a model
+
+        meant = bundled().misspelt(model)
+        if meant:
+            click.echo(f"everlong: {self('model_meant', name=repr(one_line(model)), meant=meant)}", err=True)
+
+    def report_skipped(self, warnings: Sequence[str]) -> None:
+        """Say on standard error what could not be read, so that the output stays clean."""
+        for warning in warnings:
+            click.echo(self("skipped", what=self.reason(warning)), err=True)
+
     def name(self, key: str) -> str:
         """Return the word for a role, a kind of content or a protection; any other name stays as it is."""
         return self.language.names.get(key, key)
@@ -77,8 +93,8 @@ class Words:
 
 @cache
 def _translations(language: Language) -> list[tuple[re.Pattern[str], str]]:
-    """Return the translations as patterns, the most precise first: those with few gaps and many words."""
-    rows = sorted(language.reasons, key=lambda row: (row[0].count("{"), -len(row[0])))
+    """Return the translations as patterns, the most precise first: those with the most text beside their gaps."""
+    rows = sorted(language.reasons, key=lambda row: 3 * row[0].count("{") - len(row[0]))
     return [(_pattern(english), translation) for english, translation in rows]
 
 
@@ -101,7 +117,10 @@ def language_of(ctx: click.Context) -> Language:
 
 def _chosen(ctx: click.Context, _: click.Parameter, code: str | None) -> Language:
     named = (language for language in LANGUAGES if language.code == code)
-    return next(named, None) or language_of(ctx)
+    language = next(named, None) or language_of(ctx)
+    if isinstance(ctx.obj, dict):
+        ctx.obj[Language.__name__] = language  # for an error that ends the command
+    return language
 
 
 #: The option `--lang`; the command gets a `Language`.

@@ -103,6 +103,8 @@ class Wanted:
         key = environment.get(KNOWN[self.upstream][2], "") if self.upstream in KNOWN else ""
         parts = [__version__, sys.executable, asdict(self), variables, key]
         parts.append(str(file.resolve()) if file.is_file() else "")
+        in_module = ":" in self.preset + environment.get("EVERLONG_GATEWAY_PRESET", "")
+        parts.append(str(Path.cwd()) if in_module else "")  # another folder may have a module of the same name
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
 
 

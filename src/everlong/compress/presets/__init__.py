@@ -15,7 +15,7 @@ from everlong.compress.presets.nanobot_v3 import NANOBOT_V3
 from everlong.compress.presets.off import OFF
 from everlong.compress.presets.simple import SIMPLE
 from everlong.compress.presets.static_buffer import STATIC_BUFFER
-from everlong.core import did_you_mean
+from everlong.core import did_you_mean, value_named
 from everlong.errors import InputError
 
 __all__ = ["PRESETS", "PRESET_NAMES", "PRESET_OPTIONS", "policy_of_style", "preset_named", "unused_options"]
@@ -32,8 +32,17 @@ PRESET_OPTIONS: Mapping[str, Option] = MappingProxyType(
 )
 
 
-def preset_named(name: str) -> Preset:
-    """Return the preset with this name. Raises InputError with the names of all presets."""
+def preset_named(name: str, *, modules: bool = False) -> Preset:
+    """Return the preset with this name. Raises InputError with the names of all presets.
+
+    With `modules`, a name may also be `module:NAME`: a `Preset` of the user's own. That runs the module's code, so it is
+    only for names that the user of the program gave, never for those in a request. Example: "mine:LATEST"
+    """
+    if modules and ":" in name:
+        value = value_named(name)
+        if not isinstance(value, Preset):
+            raise InputError(f"{name} is of type {type(value).__name__}, not a Preset")
+        return value
     preset = next((preset for preset in _TABLE if preset.name == name), None)
     if preset is None:
         *names, last = PRESET_NAMES

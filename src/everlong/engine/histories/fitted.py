@@ -5,9 +5,10 @@ what was sent before byte for byte and adds only what is new, until the budget i
 call to call, only the new messages cost time.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from types import NoneType
 from typing import Any, Generic, TypeVar, cast, overload
 
@@ -33,15 +34,17 @@ from everlong.engine.view import View, ViewOptions, view_of
 from everlong.errors import BudgetImpossible, InputError
 from everlong.relevance import computed_likeness
 from everlong.tokens import Counter
-from everlong.windows import window
+from everlong.windows import bundled, window
 from everlong.wire import FORMATS, Document, plain, sendable, sent_as, value_of, with_messages
 
 __all__ = ["Fitted", "fit", "fit_document"]
 
 X = TypeVar("X")
 
+log = logging.getLogger("everlong")
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, repr=False)
 class Fitted(Generic[X]):
     """The result of `fit`: messages that fit into the budget.
 
@@ -49,13 +52,20 @@ class Fitted(Generic[X]):
     """
 
     document: Document
-    view: View = field(repr=False)
+    view: View
     tokens: int
     budget: int
     #: The caller's input; None for a document that was read elsewhere.
-    given: Given[X] | None = field(default=None, repr=False)
+    given: Given[X] | None = None
     #: The options of the view; None if the preset leaves the messages as they are.
-    options: ViewOptions | None = field(default=None, repr=False)
+    options: ViewOptions | None = None
+
+    def __repr__(self) -> str:
+        came, sent, edits = len(self.view.history), len(self.view.messages), len(self.edits)
+        return (
+            f"<Fitted {self.document.fmt}: {came:,} message{'s' * (came != 1)} in, {sent:,} out, "
+            f"{self.tokens:,} of {self.budget:,} tokens, {edits:,} edit{'s' * (edits != 1)}>"
+        )
 
     @property
     def edits(self) -> tuple[Edit, ...]:
@@ -163,6 +173,8 @@ def fit(  # noqa: PLR0913 - what to fit, for whom, into how much; all but the fi
     budget.
     """
     expect("previous", previous, (Fitted, NoneType), "the result of an earlier call of fit")
+    if model and isinstance(model, str):
+        _warn_if_misspelt(model)
     conversation: Given[Any] = given(messages, None if previous is None else previous.given)
     schemas = schema_texts(tools, conversation.fmt)
     document = replace(conversation.document, tools=(*conversation.document.tools, *schemas))
@@ -176,6 +188,14 @@ def fit(  # noqa: PLR0913 - what to fit, for whom, into how much; all but the fi
         given=conversation,
         semantic=semantic,
     )
+
+
+@lru_cache(maxsize=256)
+def _warn_if_misspelt(model: str) -> None:
+    """Log a warning, once for each name, if a model is unknown and its name is almost that of a known one."""
+    meant = bundled().misspelt(model)
+    if meant:
+        log.warning("unknown model %r; did you mean %s?", model, meant)
 
 
 def fit_document(  # noqa: PLR0913 - see fit

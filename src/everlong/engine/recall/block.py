@@ -28,7 +28,8 @@ from everlong.core import (
     user_text,
 )
 from everlong.engine.contracts import Threads
-from everlong.engine.thread import CallContext, RawHistory, ThreadState, left_by
+from everlong.engine.raw_history import RawHistory
+from everlong.engine.thread import CallContext, ThreadState, left_by
 from everlong.engine.view import View
 from everlong.errors import ThreadChanged
 from everlong.relevance import Index, language_of, names_in, query_of_text, terms_of, words_of

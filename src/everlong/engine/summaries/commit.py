@@ -10,15 +10,8 @@ that after a crash it is known whether the point was stored.
 from dataclasses import dataclass, replace
 
 from everlong.core import Entry, EventKind, Figures, Point, Recalled, Removal, Restoration, Withdrawal
-from everlong.engine.preparation import (
-    assembled_with,
-    messages_before,
-    planned_point,
-    remember,
-    report_compaction,
-    standing,
-    upcoming,
-)
+from everlong.engine.requests.assembly import assembled_with, remember, standing, upcoming
+from everlong.engine.requests.compaction import messages_before, planned_point, report_compaction
 from everlong.engine.summaries.snapshot import Snapshot
 from everlong.engine.thread import CallContext, summary_message
 from everlong.errors import ThreadChanged

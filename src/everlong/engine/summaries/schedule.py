@@ -13,23 +13,12 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from everlong.core import (
-    Action,
-    Event,
-    EventKind,
-    Message,
-    Point,
-    Withdrawal,
-    expect,
-    head_length,
-    user_text,
-)
-from everlong.engine.budget import counter_for, margin_before
+from everlong.core import Event, EventKind, expect
 from everlong.engine.contracts import Call, Model, Prepared
 from everlong.engine.engine import Engine
 from everlong.engine.events import Journal
+from everlong.engine.requests.situation import asks_model
 from everlong.engine.settings import Settings
-from everlong.engine.situation import asks_model
 from everlong.engine.summaries.attempts import Past, attempt_data, past_of
 from everlong.engine.summaries.author import (
     Author,
@@ -42,120 +31,17 @@ from everlong.engine.summaries.author import (
     write_summary,
 )
 from everlong.engine.summaries.carriage import Asked, Background, Carrier, asked_in, packed
-from everlong.engine.summaries.commit import SUMMARY, Outcome, commit_summary
+from everlong.engine.summaries.commit import Outcome, commit_summary
+from everlong.engine.summaries.due import AGAIN_AFTER, is_due, is_due_when_idle, style_of
 from everlong.engine.summaries.snapshot import Snapshot, Wanted, policy_of, snapshot_of
-from everlong.engine.thread import CallContext, EngineContext, newest_summary, raw_history, work_on
+from everlong.engine.thread import CallContext, EngineContext, work_on
 from everlong.engine.turn import whole
 from everlong.engine.usage import FOR_SUMMARIES
 from everlong.errors import EverlongError, NoThread
 from everlong.jobs import URGENT, End, Job, LocalJobs
 from everlong.summarize import Style, redacted
 
-__all__ = ["CANCELLED", "Outcome", "Summaries", "is_due", "is_due_when_idle", "style_of"]
-
-
-def style_of(settings: Settings) -> Style:
-    """Return the style of a thread's summaries if none was chosen."""
-    return settings.rules.summary.style
-
-
-def is_due(engine: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
-    """Return whether a summary should start now that the request was answered. It only reads, without a lock."""
-    policy = policy_of(settings, style)
-    if not policy.by_count and engine.threads.thread(prepared.thread).points != prepared.compactions:
-        return False  # compacted since then: the size of the last request no longer matters
-    last = next(iter(engine.threads.last(prepared.thread, 1)), None)
-    in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
-    undone = engine.state(prepared.thread).undone
-    if undone and policy.by_count and not _grown_since_undo(engine, prepared.thread):
-        return False
-    if policy.rounds is not None:
-        if _forced_out(engine, prepared):
-            return True
-        questions = sum(bool(user_text(message)) for message in _uncovered(engine, prepared.thread))
-        return not in_loop and questions >= policy.rounds
-    if policy.evicts_before is not None:
-        return not in_loop and _evicted(engine, prepared.thread, policy.evicts_before)
-    # After an undo, the next compaction comes only when it is unavoidable, at the limit.
-    due = prepared.limit if undone else prepared.threshold
-    if policy.due is not None:
-        return not in_loop and _tokens_now(engine, prepared) >= due and _helps(engine, prepared)
-    margin = margin_before(due, prepared.budget, in_loop=in_loop)
-    return prepared.tokens >= due - margin and _is_new(engine, prepared, margin)
-
-
-def _grown_since_undo(engine: EngineContext, thread: str) -> bool:
-    """Return whether the thread has grown enough since the last undo, for a preset that counts messages."""
-    opened = engine.state(thread).opened
-    undos = (row.order for row in reversed(opened.rows) if isinstance(row.entry, Withdrawal))
-    return opened.thread.length >= next(undos, 0) + AGAIN_AFTER
-
-
-def _helps(engine: EngineContext, prepared: Prepared) -> bool:
-    """Return whether a summary may help a preset with its own threshold.
-
-    Either the newest summary brought the request below that threshold, or enough is new since then.
-    """
-    new = engine.state(prepared.thread).new_tokens(prepared.counted)
-    below = new is None or prepared.counted - new + prepared.budget.tools < prepared.threshold
-    return below or _is_new(engine, prepared)
-
-
-def _is_new(engine: EngineContext, prepared: Prepared, margin: float = 0) -> bool:
-    """Return whether enough is new since the newest compaction for another one, now or after `margin` tokens."""
-    new = engine.state(prepared.thread).new_tokens(prepared.counted)
-    return new is None or new >= prepared.renewal - margin
-
-
-def _tokens_now(engine: EngineContext, prepared: Prepared) -> int:
-    """The tokens of the request and its answer."""
-    said = (row.entry for row in engine.threads.read(prepared.thread, prepared.length))
-    return prepared.tokens + counter_for(prepared.call.model).messages(
-        tuple(entry for entry in said if isinstance(entry, Message))
-    )
-
-
-def is_due_when_idle(engine: EngineContext, prepared: Prepared, settings: Settings, style: Style) -> bool:
-    """Return whether a summary should start because the thread is idle and the provider's cache is about to expire."""
-    thread = engine.threads.thread(prepared.thread)
-    if policy_of(settings, style).by_count or settings.rules.every_call or thread.length > prepared.length + 1:
-        return False  # the last condition: somebody has written since
-    if engine.state(prepared.thread).undone:
-        return False
-    last = next(iter(engine.threads.last(prepared.thread, 1)), None)
-    in_loop = last is not None and isinstance(last.entry, Message) and bool(last.entry.calls)
-    budget = prepared.budget
-    wanted = settings.cold_mark * budget.movable * budget.threshold / settings.threshold_share
-    if in_loop or prepared.tokens - budget.tools < budget.fixed + wanted:
-        return False
-    point = engine.state(prepared.thread).opened.point
-    plain = point is None or (isinstance(point.entry, Point) and point.entry.reason != SUMMARY)
-    return plain or _is_new(engine, prepared)
-
-
-def _uncovered(engine: EngineContext, thread: str) -> list[Message]:
-    """The messages that no summary covers yet."""
-    summary = newest_summary(engine.threads, thread, engine.state(thread).opened.point)
-    rows = engine.threads.read(thread, 0 if summary is None else summary.covers)
-    return [row.entry for row in rows if isinstance(row.entry, Message)]
-
-
-def _forced_out(engine: EngineContext, prepared: Prepared) -> bool:
-    """Whether the request had to leave out messages that no summary covers."""
-    summary = newest_summary(engine.threads, prepared.thread, engine.state(prepared.thread).opened.point)
-    first = 0 if summary is None else summary.covers
-    return any(edit.action is Action.DROP and edit.at >= first for edit in prepared.edits)
-
-
-def _evicted(engine: EngineContext, thread: str, evicts_before: Callable[[Sequence[Message]], int]) -> bool:
-    """Whether the preset no longer sends messages that no summary covers."""
-    state = engine.state(thread)
-    raw = raw_history(engine.threads, state.opened, state.raw)
-    start = evicts_before(raw.history)
-    summary = newest_summary(engine.threads, thread, state.opened.point)
-    first = 0 if summary is None else summary.covers
-    return any(order >= first for order in raw.orders[head_length(raw.history) : start])
-
+__all__ = ["CANCELLED", "Outcome", "Summaries"]
 
 NOT_DUE = Outcome(EventKind.SUMMARY_SKIPPED, "not due")
 NOTHING_NEW = "nothing worth a summary since the last one"
@@ -166,7 +52,6 @@ ASKED_FOR = Outcome(EventKind.SUMMARY_SKIPPED, "requested")
 LOOK = "look"  # the kind of work that checks whether a summary is due, and writes it if no other process can
 IDLE_LOOK = "look when idle"
 ASK_AGAIN = 120.0  # seconds after which a job that nobody did is requested again
-AGAIN_AFTER = 20  # rows that a thread must grow by after a failed attempt
 IDLE = 0.8  # of the time after which a provider drops a cached prefix
 REMEMBERED = 1_024  # threads whose attempts need not be read again
 
@@ -423,9 +308,9 @@ class Summaries:
                 return begun
             authors = self._all_authors(model, call.model, begun.window)
             past = Past() if wanted.by_hand else await asyncio.to_thread(self._past, thread)
-            asked = past.may_ask(authors, begun.length)
-            if asked or not authors:
-                written = await self._write(thread, write_summary(begun.task, asked, self._watcher(thread)))
+            rested = past.may_ask(authors, begun.length)
+            if rested or not authors:
+                written = await self._write(thread, write_summary(begun.task, rested, self._watcher(thread)))
             else:
                 written = Written(summary=None, reasons=(past.excuse(authors, begun.length),))
             recorded = True
@@ -549,18 +434,18 @@ class Summaries:
 
 
 def _note_usage(journal: Journal, snapshot: Snapshot, written: Written) -> None:
-    for one in written.tried:
-        if not one.calls:
+    for author in written.tried:
+        if not author.calls:
             continue
         journal.note(
             EventKind.USAGE_RECORDED,
             parent=snapshot.started,
-            model=one.name,
+            model=author.name,
             reason=FOR_SUMMARIES,
-            tokens_before=one.usage.prompt,
-            tokens_after=one.usage.output,
-            cost=one.cost,
-            data=f'{{"cached":{one.usage.cached},"cache_written":{one.usage.cache_written},"calls":{one.calls}}}',
+            tokens_before=author.usage.prompt,
+            tokens_after=author.usage.output,
+            cost=author.cost,
+            data=f'{{"cached":{author.usage.cached},"cache_written":{author.usage.cache_written},"calls":{author.calls}}}',
         )
 
 

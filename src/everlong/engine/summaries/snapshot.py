@@ -9,11 +9,14 @@ from dataclasses import dataclass, replace
 
 from everlong.compress import SummaryPolicy, policy_of_style
 from everlong.core import History, Message, last_user_index
-from everlong.engine.contracts import Prepared, Request, beginning, with_standing, without_tail
-from everlong.engine.preparation import prefix_to_cache, upcoming
+from everlong.engine.contracts import Prepared, Request
+from everlong.engine.raw_history import RawHistory
+from everlong.engine.requests.assembly import upcoming
+from everlong.engine.requests.placement import beginning, with_standing, without_tail
+from everlong.engine.requests.preparation import prefix_to_cache
+from everlong.engine.requests.situation import LEAST, language_of_users, leaving, steps_leaving, uncovered
 from everlong.engine.settings import Settings
-from everlong.engine.situation import LEAST, language_of_users, leaving, steps_leaving, uncovered
-from everlong.engine.thread import CallContext, RawHistory, newest_summary, summary_limit
+from everlong.engine.thread import CallContext, newest_summary, summary_limit
 from everlong.engine.view import View
 from everlong.summarize import Style, Summary
 

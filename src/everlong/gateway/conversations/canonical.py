@@ -39,6 +39,7 @@ UNREADABLE = "unreadable_message"
 #: Cache marks of clients, in any format: routers understand them in Chat Completions too.
 MARKERS = frozenset({"cache_control"})
 NOTHING: frozenset[str] = frozenset()
+ESCAPED = b"\\u00"  # the beginning of every escape for a letter of these names
 #: Fields whose contents belong to a tool or a user.
 CONTENTS = frozenset({"input", "arguments", "function", "source", "image_url", "args", "response"})
 #: Those of them whose order is kept as the model or a tool wrote them.
@@ -155,19 +156,19 @@ def unit_of(
     if restore is not None:
         values = restore(list(values))
     marked = [in_one_form(format_, value) for value in values]
-    plain = marked
-    if _may_hold(raw, MARKERS):
+    plain, hidden = marked, not raw or ESCAPED in raw
+    if hidden or _occurs(raw, MARKERS):
         plain = [in_one_form(format_, cast(JsonObject, _without(value, MARKERS))) for value in marked]
-    noise = canonical.noise if _may_hold(raw, canonical.noise) else NOTHING
+    noise = canonical.noise if hidden or _occurs(raw, canonical.noise) else NOTHING
     compared = [_compared(canonical, value, noise) for value in plain]
     written = _joined(plain, large=large)
     sent = written if plain is marked or marked == plain else _joined(marked, large=large)
     return Unit(_hashed(compared, large=large), format_.read_messages(plain), written, sent)
 
 
-def _may_hold(raw: bytes, names: frozenset[str]) -> bool:
-    """Return whether the JSON may contain fields with these names: without escapes, a name occurs literally."""
-    return bool(names) and (not raw or b"\\u" in raw or any(name.encode() in raw for name in names))
+def _occurs(raw: bytes, names: frozenset[str]) -> bool:
+    """Return whether one of these names occurs in the JSON; it may also be hidden there, with escapes in it."""
+    return any(name.encode() in raw for name in names)
 
 
 def _compared(canonical: Canonical, value: JsonObject, noise: frozenset[str]) -> Json:

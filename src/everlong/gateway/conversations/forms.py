@@ -22,7 +22,7 @@ AS_IT_CAME, SORTED, IN_BLOCK, AS_TEXT, BLOCKS_SORTED, SORTED_DEEPLY, REWRITTEN, 
 #: Added to a form: the client set a cache mark in the message.
 MARKED = 0x80
 BLOCK, BLOCK_END = b'[{"text":', b',"type":"text"}]'
-LIST = ord("[")
+LIST, TEXT = ord("["), ord('"')
 TEXT_BLOCK = frozenset({"type", "text"})
 
 _object = msgspec.json.Decoder(dict[str, msgspec.Raw])
@@ -38,7 +38,10 @@ def form_of(format_: Format, raw: Piece, sent: bytes, order: list[int] | None = 
     """
     if bytes(raw) == sent:
         return AS_IT_CAME
+    longer = len(sent) > len(raw)
     for at, form in enumerate(order or CHANGES):
+        if longer and form in NEVER_LONGER:
+            continue
         try:
             if in_form(format_, raw, form) == sent:
                 if order and form < SORTED_DEEPLY:
@@ -74,6 +77,8 @@ def _sorted(_: Format, raw: Piece) -> bytes:
 
 def _in_block(_: Format, raw: Piece) -> bytes:
     fields = _object.decode(raw)
+    if memoryview(fields["content"])[0] != TEXT:
+        raise ValueError("not a text")
     return _written({**fields, "content": b"".join((BLOCK, fields["content"], BLOCK_END))})
 
 
@@ -106,6 +111,8 @@ def _rewritten(format_: Format, raw: Piece) -> bytes:
     return encoded(in_one_form(format_, _any.decode(raw)))
 
 
+#: Forms that only move or remove something.
+NEVER_LONGER = frozenset({SORTED, AS_TEXT, BLOCKS_SORTED})
 #: How a message is changed into each form, in the order to try them.
 CHANGES: dict[int, Callable[[Format, Piece], bytes]] = {
     SORTED: _sorted,

@@ -26,7 +26,7 @@ from everlong.wire import Caching, Format, Request, valid
 __all__ = ["Match", "Sketch", "Sketched", "Sketches"]
 
 DIGEST = 16  # bytes
-ENDS = 4  # ends of a conversation from which it may continue: clients rewrite their last messages
+ENDS = 4  # last ends of a conversation from which it may continue: clients rewrite their last messages
 BESIDE = 2_000  # bytes of a sketch without the byte for each message
 LITTLE = 48 * 1024  # bytes; new messages up to this size are counted at once
 MOST_LOADED = 64  # models whose vocabularies are known to be loaded; as many as there are counters
@@ -48,6 +48,8 @@ class End:
     digest: bytes
     counted: int
     step: int
+    #: Whether its last message is the user's: clients may rewrite everything after it when the model has answered it.
+    asks: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,9 @@ class Sketched:
     sketch: Sketch
     #: The number of leading messages of system text.
     leading: int
-    #: The last step and what follows it, and the number of messages before it.
-    tail: tuple[Unit, ...]
-    before: int
+    #: The messages that were read, up to the last one, and the number of messages before them.
+    units: tuple[Unit, ...]
+    start: int
     #: Whether the conversation was unknown until now.
     first: bool
     #: Reads a message that no form describes.
@@ -101,11 +103,13 @@ class Sketched:
     @property
     def messages(self) -> list[Piece]:
         """The messages as they are forwarded, with the client's own cache marks."""
-        format_, forms = self.request.format, self.sketch.head_forms + self.sketch.forms
-        return [
+        format_, before = self.request.format, self.leading + self.start
+        forms = (self.sketch.head_forms + self.sketch.forms)[:before]
+        earlier = (
             in_form(format_, raw, form & ~MARKED) if form & ~MARKED != READ else self.read(raw).sent
-            for raw, form in zip(self.request.messages, forms, strict=True)
-        ]
+            for raw, form in zip(self.request.messages[:before], forms, strict=True)
+        )
+        return [*earlier, *(unit.sent for unit in self.units)]
 
     @property
     def marked(self) -> bool:
@@ -120,10 +124,11 @@ class Sketched:
     @property
     def places(self) -> list[int]:
         """The indexes of the messages that get our cache marks."""
-        front = (WORD,) if self.before else ()  # stands for the previous step, which may get a mark too
-        said = (*front, *(message for unit in self.tail for message in unit.messages))
+        step = max(0, self.sketch.ends[-1].step)
+        front = (WORD,) if step else ()  # stands for the previous step, which may get a mark too
+        said = (*front, *(message for unit in self.units[step - self.start :] for message in unit.messages))
         asked = Request(model="", messages=said, caching=Caching(stable=0, lasting=len(said), seconds=0))
-        return [self.leading + self.before - len(front) + count - 1 for count in breakpoints(asked)]
+        return [self.leading + step - len(front) + count - 1 for count in breakpoints(asked)]
 
 
 class Sketches:
@@ -148,7 +153,7 @@ class Sketches:
         """Return what is known of a request's conversation; None if this kind of request has no sketch."""
         format_ = request.format
         server = format_.server
-        if server.canonical.pair is not None or server.canonical.of_assistant is not None or format_.api.window:
+        if server.canonical.of_assistant is not None or format_.api.window:
             return None
         leading = _leading(request.messages)
         chain = _chain(format_, scope, request, leading)
@@ -169,10 +174,10 @@ class Sketches:
             return None
         start = found.step
         units = reading.units(start)
-        if units is None:
+        if units is None or any(len(unit.messages) != 1 for unit in units) or not (units or found.sketch):
             return None
-        context, new = units[: found.known - start], units[found.known - start :]
-        if not self._fits(found, head, context, new, start):
+        new, messages = units[found.known - start :], _paired(found.request.format, units)
+        if not _fits(found, head, messages, start):
             return None
         counter = counter_for(model)
         if len(self._loaded) >= MOST_LOADED:
@@ -181,9 +186,8 @@ class Sketches:
         rough = found.rough and not counter.exact
         self.counted += len(new)
         count = counter.rough if rough else counter.message
-        messages = [unit.messages[0] for unit in units]
         forms = found.forms + _forms(found.request.format, found.new, new)
-        ends = [*found.ends, *_ends(found, [count(unit.messages[0]) for unit in new], messages, start)][-ENDS:]
+        ends = [*found.ends, *_ends(found, [count(unit.messages[0]) for unit in new], messages, start)]
         old = found.sketch
         anchored = old.anchored if old is not None and old.anchored and old.anchored[0] <= found.known else None
         same_head = old is not None and old.head == found.head
@@ -195,14 +199,12 @@ class Sketches:
             head_forms=old.head_forms if old is not None and same_head else reading.head_forms,
             head_counted=old.head_counted if old is not None and same_head else counter.messages(head),
             forms=forms,
-            ends=tuple(ends),
+            ends=_last(ends),
             anchored=anchored if same_head else None,
             rough=rough or (old is not None and old.rough),
         )
-        step = max(0, sketch.ends[-1].step)
-        tail = units[step - start :]
         return Sketched(
-            found.request, sketch, found.leading, tuple(tail), step, found.sketch is None, reading.read_again
+            found.request, sketch, found.leading, tuple(units), start, found.sketch is None, reading.read_again
         )
 
     def is_quick(self, found: "Match", model: str) -> bool:
@@ -240,22 +242,6 @@ class Sketches:
         for end in sketch.ends:
             if self._ends.get(end.digest) == sketch.thread:
                 del self._ends[end.digest]
-
-    def _fits(self, found: "Match", head: History, context: Sequence[Unit], new: Sequence[Unit], start: int) -> bool:
-        """Return whether the new messages can be sent unchanged: each is one message, and the provider accepts them."""
-        if any(len(unit.messages) != 1 for unit in (*context, *new)) or not (new or found.sketch):
-            return False
-        said = tuple(unit.messages[0] for unit in (*context, *new))
-        if any(message.role is Role.SYSTEM for message in said[: 0 if start else 1]):
-            return False
-        fmt, format_ = found.request.fmt, found.request.format
-        if (new or found.head_changed) and not valid(fmt, (*((WORD,) if start else head), *said)):
-            return False
-        if start and found.head_changed and not valid(fmt, (*head, WORD)):
-            return False
-        if any(_is_torn(format_, one, two) for one, two in pairwise(said)):
-            return False
-        return not (start and format_.rules.unique_ids) or not _repeats_calls(found, start, said[len(context) :])
 
 
 class Match:
@@ -407,7 +393,37 @@ def _ends(found: Match, tokens: Sequence[int], messages: Sequence[Message], star
         here = at - start
         if messages[here].role is Role.ASSISTANT and (not here or messages[here - 1].role is not Role.ASSISTANT):
             step = at
-        yield End(at + 1, found.chain[at], total, step)
+        yield End(at + 1, found.chain[at], total, step, messages[here].role is Role.USER)
+
+
+def _last(ends: Sequence[End]) -> tuple[End, ...]:
+    """Return the ends from which the conversation may continue: the last ones, and the last question before them."""
+    question = [end for end in ends[:-ENDS] if end.asks][-1:]
+    return (*question, *ends[-ENDS:])
+
+
+def _paired(format_: Format, units: Sequence[Unit]) -> History:
+    """Return the messages of units of one message each, with results paired with their calls."""
+    said, pair = [unit.messages for unit in units], format_.server.canonical.pair
+    return tuple(message for (message,) in (said if pair is None else pair((), said)))
+
+
+def _fits(found: Match, head: History, messages: History, start: int) -> bool:
+    """Return whether the new messages can be sent unchanged: the provider accepts them, none is joined with another.
+
+    `messages` are those from `start` on.
+    """
+    if any(message.role is Role.SYSTEM for message in messages[: 0 if start else 1]):
+        return False
+    fmt, format_, context = found.request.fmt, found.request.format, found.known - start
+    changed = len(messages) > context or found.head_changed
+    if changed and not valid(fmt, (*((WORD,) if start else head), *messages)):
+        return False
+    if start and found.head_changed and not valid(fmt, (*head, WORD)):
+        return False
+    if any(_is_torn(format_, one, two) for one, two in pairwise(messages)):
+        return False
+    return not (start and format_.rules.unique_ids) or not _repeats_calls(found, start, messages[context:])
 
 
 def _is_torn(format_: Format, one: Message, two: Message) -> bool:

@@ -1,50 +1,41 @@
 """One request from a client to its answer: prepared by the engine, forwarded, recovered before the first byte.
 
 Everything about a request is decided here. `preparation` finds its conversation and asks the engine what to send,
-`body` writes it, `answer` forwards the bytes of the answer.
+`body` writes it, `delivery` sends it to the upstream, `answer` forwards the bytes of the answer.
 """
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from time import perf_counter
-from typing import TypeVar
 
-from everlong.core import Json, JsonText, Message
-from everlong.engine import FAR, Call, Finished, Prepared, Turn, may_recover, whole
-from everlong.errors import BudgetImpossible, EverlongError, ProviderError, Refused
+from everlong.core import Json, Message
+from everlong.engine import FAR, Finished, Prepared, Turn, may_recover, whole
+from everlong.errors import BudgetImpossible, ProviderError, Refused
 from everlong.gateway.chains.continuation import Continuation, continuation_of
-from everlong.gateway.chains.provider import Provider
 from everlong.gateway.clients import Client
-from everlong.gateway.config import Deployment
 from everlong.gateway.conversations.canonical import UNREADABLE
 from everlong.gateway.exchange.answer import AnswerForwarder, Refusal
-from everlong.gateway.exchange.body import marks_itself
 from everlong.gateway.exchange.compaction import (
     as_the_model_reads,
     asks_for_compaction,
     send_compacted,
     without_asking,
 )
-from everlong.gateway.exchange.preparation import Preparation, takes_no_time
-from everlong.gateway.exchange.response import Headers, ResponseWriter, with_comments
+from everlong.gateway.exchange.delivery import Delivery
+from everlong.gateway.exchange.preparation import Preparation, call_of, options_of, takes_no_time
+from everlong.gateway.exchange.response import Headers, ResponseWriter
 from everlong.gateway.exchange.usage import PromptSizes
 from everlong.gateway.operations.reports import Report
 from everlong.gateway.operations.services import Services
 from everlong.gateway.recall.exchange import RecallExchange, with_earlier, with_tool
 from everlong.gateway.recall.history import Round
-from everlong.gateway.recall.tool import NAME, without_recall
+from everlong.gateway.recall.tool import without_recall
 from everlong.gateway.request import ModelRequest, Piece
-from everlong.gateway.upstreams.connections import UpstreamRequest, UpstreamResponse
-from everlong.gateway.upstreams.failover import Tries, conversation_key, in_preference
+from everlong.gateway.upstreams.connections import UpstreamResponse
 from everlong.gateway.upstreams.routing import Upstream
-from everlong.llm import HttpModel
 
 __all__ = ["Exchange"]
 
-T = TypeVar("T")
 #: Why a request is not managed.
 TURNED_OFF = "mode off"
 HELD_ELSEWHERE = "the provider stores part of the conversation"
@@ -77,8 +68,7 @@ class Exchange:
     _continues: bool = False
     _continuation: Continuation | None = None
     _compacts: bool = False
-    #: The attempts at the addresses of the upstream.
-    _tries: Tries | None = None
+    _delivery: Delivery = field(init=False)
     #: The messages as the client sent them.
     _sent: tuple[Piece, ...] = ()
     #: The window that the request asks for, if it asks for one.
@@ -87,13 +77,22 @@ class Exchange:
     async def run(self) -> None:
         """Answer the client. Errors that the client must see are raised."""
         self._read_window()
+        self._delivery = Delivery(
+            services=self.services,
+            client=self.client,
+            upstream=self.upstream,
+            writer=self.writer,
+            headers=self.headers,
+            query=self.query,
+            started=self.started,
+            report=self.report,
+        )
         self._sent = self.request.messages
         self.request = as_the_model_reads(self.request, managed=self.mode != "off")
         self._compacts = asks_for_compaction(self.request)
         if self.mode != "off":
             await self._find_past()
-        if self.upstream.sites:
-            self._choose_site()
+        self._delivery.choose_site(self.request, self.name, self._continuation)
         await self._manage()
 
     async def _manage(self) -> None:
@@ -141,24 +140,6 @@ class Exchange:
             name, self.headers = server.long_context.for_maker(request.model, self.headers)
             self.request = request if name == request.model else request.with_model(name)
 
-    def _choose_site(self) -> None:
-        """Choose the address of the upstream: the conversation's own, or the one that stores what it continues."""
-        held, continuation = self.request.format.api.held_elsewhere, self._continuation
-        # If answers are stored that we do not see, all requests stay with the first address.
-        unseen = bool(held) and continuation is None
-        key = "" if unseen else conversation_key(self.request, self.client.scope, self.name)
-        self._tries = self.services.forwarding.tries(in_preference(self.upstream, key))
-        if continuation is not None:
-            self._tries.prefer(continuation.held_at)
-            continuation.upstream = self._site.held_as
-        if self.request.partial:
-            self._tries.stay()
-
-    @property
-    def _site(self) -> Upstream:
-        """The address that the request goes to."""
-        return self.upstream if self._tries is None else self._tries.site
-
     def _reason_against(self) -> str:
         """Return why the request is not managed; "" if it is."""
         if self.mode == "off":
@@ -184,7 +165,7 @@ class Exchange:
         )
         try:
             self._preparation = await self._preparation_of(compacts=True)
-            await self._with_comments(whole(self._prepare(turn)))
+            await self._delivery.with_comments(self.request, whole(self._prepare(turn)))
             self._continuation = None
             body = await self._prepared_body(turn.request)
         finally:
@@ -211,16 +192,17 @@ class Exchange:
         if refusal is None:
             return
         asks = bool(self.request.messages) and continuation.needs_past(refusal.error, refusal.body or b"")
-        if asks and await self._with_comments(continuation.fetch(self._provider(continuation))):
+        provider = self._delivery.provider(self.request, continuation)
+        if asks and await self._delivery.with_comments(self.request, continuation.fetch(provider)):
             self.request = continuation.with_past()
             await self._manage()
         else:
-            await self._forward_refusal(refusal, refusal.error)
+            await self._delivery.forward_refusal(refusal, refusal.error)
 
     async def _attempt_unseen(self) -> Refusal | None:
         """Forward the request and the answer unchanged; return the refusal if it is one."""
         try:
-            answer = await self._send(self.request.body)
+            answer = await self._delivery.send(self.request, self.request.body)
         except ProviderError as error:
             return Refusal(error, error.status or 502)
         forwarder = self._forwarder(PromptSizes())
@@ -252,12 +234,7 @@ class Exchange:
             return
         name, items = continuation.conversation, continuation.kept.items
         async with self.services.chains.order(self.client.scope, name):
-            await self._provider(continuation).add(name, items)
-
-    def _provider(self, continuation: Continuation) -> Provider:
-        base = self.request.address.surface.base
-        held, forwarding = continuation.held, self.services.forwarding
-        return Provider(forwarding, self._site, self.client, self.headers, held, base, self.query)
+            await self._delivery.provider(self.request, continuation).add(name, items)
 
     # --- requests that are forwarded unchanged -----------------------------------------------------
 
@@ -270,7 +247,7 @@ class Exchange:
             uncut = self.request.format.api.uncut.items()
             missing = {name: value for name, value in uncut if name not in self.request.fields}
             self.request = self.request.with_fields(self.request.changed(missing))
-        answer = await self._send(self.request.body)
+        answer = await self._delivery.send(self.request, self.request.body)
         forwarder = self._forwarder(PromptSizes())
         try:
             await forwarder.forward_unchanged(answer)
@@ -279,6 +256,8 @@ class Exchange:
             self.complete = forwarder.finished is not None
             self._report_answer(forwarder.finished)
             self._report_broken(forwarder)
+
+    # --- requests that the engine prepares ---------------------------------------------------------
 
     async def _answer(self) -> bool:
         """Get one answer from the model; return whether the request continues with a recall."""
@@ -290,60 +269,14 @@ class Exchange:
             if turn.prepared is None:
                 turn.prepared = self._preparation.at_once()
             if turn.prepared is None:
-                await self._with_comments(whole(self._prepare(turn)))
+                await self._delivery.with_comments(self.request, whole(self._prepare(turn)))
             refusal = await self._attempt(turn)
             while refusal is not None:
-                refusal = await self._with_comments(self._try_again(turn, refusal))
+                refusal = await self._delivery.with_comments(self.request, self._try_again(turn, refusal))
         finally:
             self._leave()
             turn.abandon()
         return self._continues
-
-    # --- preparing ---------------------------------------------------------------------------------
-
-    async def _call(self) -> Call:
-        request, upstream = self.request, self.upstream
-        (served, asked), api = await self._windows(), request.format.api
-        return Call(
-            model=self._deployment.model,
-            fmt=request.fmt,
-            endpoint=upstream.endpoint.name,
-            provider=upstream.endpoint.provider or request.address.surface.cloud,
-            served=served,
-            asked=asked,
-            extra=json.dumps(api.windowed({}, asked)) if api.window and asked else "",  # for summaries on this prefix
-            tools=request.tools,
-            max_tokens=request.max_tokens,
-            thinking=request.thinking,
-            recall_tool=NAME if self._recall is not None else "",
-            breakpoints=self.services.config.breakpoints == "auto" or marks_itself(request),
-        )
-
-    @property
-    def _deployment(self) -> Deployment:
-        """The model behind the name in the request."""
-        return self.services.config.deployment(self.request.model)
-
-    async def _windows(self) -> tuple[int | None, int | None]:
-        """Return the window that the upstream serves (clouds do not say) and the one that the request asks for."""
-        models, request = self.services.models, self.request
-        if request.address.surface.cloud:
-            return None, self._asked
-        if not request.format.api.window:
-            return await models.served(self._site, self.client, request.fmt, request.model), self._asked
-        raised = self.services.config.ollama_num_ctx
-        return None, await models.given(self._site, self.client, request, raised=raised)
-
-    def _own_model(self) -> HttpModel:
-        """Return the model client for our own calls, which take the same path as the client's."""
-        return self.services.models.beside(
-            self.request,
-            self._deployment.model,
-            upstream=self._site,
-            client=self.client,
-            headers=self.headers,
-            query=self.query,
-        )
 
     async def _preparation_of(self, *, compacts: bool = False) -> Preparation:
         """Return the preparation of the current request."""
@@ -351,8 +284,8 @@ class Exchange:
             services=self.services,
             client=self.client,
             request=self.request,
-            call=await self._call(),
-            options=self._options,
+            call=await call_of(self._delivery, self.request, self._asked, recalls=self._recall is not None),
+            options=options_of(self.services.config, self.request, self.mode),
             name=self.name,
             size=self._size,
             report=self.report,
@@ -361,20 +294,12 @@ class Exchange:
             compacts=compacts,
         )
 
-    @property
-    def _options(self) -> JsonText:
-        """The settings of the thread that differ from the gateway's."""
-        usual, window = self.services.config.engine, self._deployment.window
-        options = ({} if self.mode == usual.mode else {"mode": self.mode}) | ({"window": window} if window else {})
-        return json.dumps(options) if options else "{}"
-
-    # --- sending -----------------------------------------------------------------------------------
-
     async def _attempt(self, turn: Turn) -> Refusal | None:
         """Send the prepared request and forward its answer; return the refusal if nothing was forwarded."""
         try:
             write = partial(self._prepared_body, turn.request)
-            answer = await self._send(await write(), write)
+            rewrite = None if self._continuation is None else write
+            answer = await self._delivery.send(self.request, await write(), rewrite)
         except ProviderError as error:
             return Refusal(error, error.status or 502)
         forwarder = self._forwarder(self._sizes(turn.request))
@@ -411,7 +336,7 @@ class Exchange:
     async def _prepared_body(self, prepared: Prepared) -> bytes:
         """Return what is sent for a prepared request."""
         if self._continuation is not None:
-            self._continuation.upstream = self._site.held_as  # another address holds nothing of it
+            self._continuation.upstream = self._delivery.site.held_as  # another address holds nothing of it
         return await self._planned.body(prepared)
 
     async def _forward_plain(self, turn: Turn, forwarder: AnswerForwarder, answer: UpstreamResponse) -> Refusal | None:
@@ -429,15 +354,15 @@ class Exchange:
         if self._continuation is not None and self._continuation.gives_up(refusal.error, refusal.body or b""):
             return await self._attempt(turn)
         preparation = self._planned
-        if preparation.sketched is not None and may_recover(refusal.error):
+        if preparation.sketch is not None and may_recover(refusal.error):
             await self._look_into(turn, str(refusal.error))
         try:
-            if preparation.sketched is not None:
+            if preparation.sketch is not None:
                 await turn.failed(str(refusal.error))
                 raise refusal.error
             await turn.refused(refusal.error)
         except (ProviderError, BudgetImpossible) as final:
-            await self._forward_refusal(refusal, final)
+            await self._delivery.forward_refusal(refusal, final)
             return None
         await preparation.recovered(turn.request)
         return await self._attempt(turn)
@@ -448,43 +373,6 @@ class Exchange:
         await turn.failed(refused)
         turn.ended, turn.prepared = False, None
         await whole(self._prepare(turn))
-
-    async def _forward_refusal(self, refusal: Refusal, final: EverlongError) -> None:
-        self.report.error = str(final)
-        headers = self.report.headers()
-        if refusal.body is None or not refusal.readable:
-            self.report.ended_by = "upstream"
-            status = refusal.status if refusal.status >= 400 else 502
-            after = refusal.error.after
-            headers += [] if after is None else [(b"retry-after", b"%d" % after)]
-            await self.writer.send_error(status, "upstream_refused", str(final), headers)
-        elif self.writer.begun:
-            await self.writer.send_error(refusal.status, "upstream_refused", str(final), headers)
-        else:
-            await self.writer.send_whole(refusal.status, [*refusal.headers, *headers], refusal.body)
-
-    async def _send(self, body: bytes, rewrite: Callable[[], Awaitable[bytes]] | None = None) -> UpstreamResponse:
-        """Return the answer. `rewrite` returns the body for another address, where it may differ."""
-        self.report.added_ms = (perf_counter() - self.started) * 1000 - self.report.waited_ms
-        before = perf_counter()
-        address = self.request.address
-        request = UpstreamRequest("POST", address.path, self.query, self.headers, body, address.surface.base)
-        try:
-            answer = await self.services.forwarding.send(
-                self.upstream,
-                self.client,
-                request,
-                self._tries,
-                rewrite=None if self._continuation is None else rewrite,
-            )
-        finally:
-            self.report.waited_ms += (perf_counter() - before) * 1000
-            if self._tries is not None:
-                self.report.note_address(self._tries)
-        if answer.empty:
-            answer.close()
-            raise ProviderError(f"{self.upstream.name} answers without content (status {answer.status})", status=502)
-        return answer
 
     def _forwarder(self, sizes: PromptSizes) -> AnswerForwarder:
         return AnswerForwarder(
@@ -522,13 +410,6 @@ class Exchange:
             wants=self.request.wants_usage or not self.request.stream,
         )
 
-    async def _with_comments(self, work: Awaitable[T]) -> T:
-        """Return the result of the work, and send comments to a client that waits for a stream."""
-        if not self.request.stream:
-            return await work
-        config, send = self.services.config, self.writer.send_comment
-        return await with_comments(work, send, after=config.keepalive_after, every=config.keepalive_every)
-
     # --- afterwards --------------------------------------------------------------------------------
 
     async def _finish(self, turn: Turn, forwarder: AnswerForwarder) -> None:
@@ -548,7 +429,7 @@ class Exchange:
         if self._apart and self._continuation is not None and not self._continues:
             await self._complete_conversation(self._continuation)
         if not self._far_from_full(turn.request):
-            model = self._own_model()
+            model = self._delivery.own_model(self.request)
             for observer in self.services.engine.after_turn:
                 observer(turn.request, model)
 

@@ -6,22 +6,26 @@ prepared in a thread.
 """
 
 import asyncio
+import json
 from dataclasses import dataclass
 
 from everlong.core import JsonText
 from everlong.engine import Call, Prepared, anchor_at, counter_for, window_hint
 from everlong.gateway.chains.continuation import Continuation
 from everlong.gateway.clients import Client
+from everlong.gateway.config import GatewayConfig
 from everlong.gateway.conversations.conversation import Conversation, Transcript
 from everlong.gateway.conversations.conversations import OVERTAKEN, OVERTAKEN_AT_MOST
-from everlong.gateway.conversations.sketches import Match, Sketched
-from everlong.gateway.exchange.body import forwarded_body, keeps_marks, sketched_body
+from everlong.gateway.conversations.sketches import Match, Sketch
+from everlong.gateway.exchange.body import forwarded_body, keeps_marks, marks_itself, sketched_body
+from everlong.gateway.exchange.delivery import Delivery
 from everlong.gateway.operations.reports import Report
 from everlong.gateway.operations.services import HEAVY, Services
+from everlong.gateway.recall.tool import NAME
 from everlong.gateway.request import ModelRequest
 from everlong.wire import Usage
 
-__all__ = ["Preparation", "takes_no_time"]
+__all__ = ["Preparation", "call_of", "options_of", "takes_no_time"]
 
 MILLION = 1_000_000
 SMALL = 256 * 1024  # bytes; requests up to this size are read in the event loop
@@ -30,6 +34,43 @@ SMALL = 256 * 1024  # bytes; requests up to this size are read in the event loop
 def takes_no_time(services: Services, size: int) -> bool:
     """Whether the event loop may read a request and its stored state: it is small and the store is near."""
     return size <= SMALL and services.state_store.near
+
+
+async def call_of(delivery: Delivery, request: ModelRequest, asked: int | None, *, recalls: bool) -> Call:
+    """Return what the engine is told about a request. `asked` is the window that it asks for, if any."""
+    endpoint, config, api = delivery.upstream.endpoint, delivery.services.config, request.format.api
+    served, asked = await _windows(delivery, request, asked)
+    return Call(
+        model=config.deployment(request.model).model,
+        fmt=request.fmt,
+        endpoint=endpoint.name,
+        provider=endpoint.provider or request.address.surface.cloud,
+        served=served,
+        asked=asked,
+        extra=json.dumps(api.windowed({}, asked)) if api.window and asked else "",  # for summaries on this prefix
+        tools=request.tools,
+        max_tokens=request.max_tokens,
+        thinking=request.thinking,
+        recall_tool=NAME if recalls else "",
+        breakpoints=config.breakpoints == "auto" or marks_itself(request),
+    )
+
+
+async def _windows(delivery: Delivery, request: ModelRequest, asked: int | None) -> tuple[int | None, int | None]:
+    """Return the window that the upstream serves (clouds do not say) and the one that the request asks for."""
+    models, site, client = delivery.services.models, delivery.site, delivery.client
+    if request.address.surface.cloud:
+        return None, asked
+    if not request.format.api.window:
+        return await models.served(site, client, request.fmt, request.model), asked
+    return None, await models.given(site, client, request, raised=delivery.services.config.ollama_num_ctx)
+
+
+def options_of(config: GatewayConfig, request: ModelRequest, mode: str) -> JsonText:
+    """Return the settings of the thread that differ from the gateway's."""
+    window = config.deployment(request.model).window
+    options = ({} if mode == config.engine.mode else {"mode": mode}) | ({"window": window} if window else {})
+    return json.dumps(options) if options else "{}"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,8 +94,8 @@ class Preparation:
     compacts: bool
     conversation: Conversation | None = None
     transcript: Transcript | None = None
-    #: If only digests of the conversation are held: the request with its sketch.
-    sketched: Sketched | None = None
+    #: The sketch of the conversation, if only digests of it are held.
+    sketch: Sketch | None = None
     _body: bytes = b""
     _entered: bool = False
 
@@ -86,7 +127,7 @@ class Preparation:
         services.conversations.sketches.keep(sketched.sketch)
         if sketched.first:
             services.metrics.began()
-        self.sketched, self._body = sketched, sketched_body(request, sketched, prepared)
+        self.sketch, self._body = sketched.sketch, sketched_body(request, sketched, prepared)
         self.report.before = prepared.tokens
         self._report_prepared(prepared)
         return prepared
@@ -150,7 +191,7 @@ class Preparation:
 
     async def body(self, prepared: Prepared) -> bytes:
         """Return what is sent for the prepared request; a large body is written outside the event loop."""
-        if self.sketched is not None:
+        if self.sketch is not None:
             return self._body
         assert self.transcript is not None
         assert self.conversation is not None
@@ -159,9 +200,9 @@ class Preparation:
 
     def forget_sketch(self) -> None:
         """Hold the conversation whole from now on: its request was refused and must become smaller."""
-        assert self.sketched is not None
-        self.services.conversations.sketches.forget(self.sketched.sketch.thread)
-        self.sketched, self._body = None, b""
+        assert self.sketch is not None
+        self.services.conversations.sketches.forget(self.sketch.thread)
+        self.sketch, self._body = None, b""
 
     async def recovered(self, prepared: Prepared) -> None:
         """Keep and report the smaller request that follows a refusal."""
@@ -172,8 +213,8 @@ class Preparation:
 
     def anchor(self, prepared: Prepared, usage: Usage | None) -> None:
         """Note on the sketch what the provider counted."""
-        if self.sketched is not None:
-            self.services.conversations.sketches.anchor(self.sketched.sketch, anchor_at(prepared, usage))
+        if self.sketch is not None:
+            self.services.conversations.sketches.anchor(self.sketch, anchor_at(prepared, usage))
 
     def leave(self) -> None:
         """Release the conversation to other requests."""
@@ -196,8 +237,8 @@ class Preparation:
         report.max_tokens = allowed if asked is not None and allowed is not None and allowed < asked else None
         report.edits = prepared.edits
         report.recovered = prepared.attempt
-        if self.sketched is not None:
-            report.messages = len(self.sketched.sketch.forms)
+        if self.sketch is not None:
+            report.messages = len(self.sketch.forms)
         elif self.conversation is not None:
             report.messages = len(self.conversation.digests)
             report.compactions += self.conversation.compactions

@@ -176,7 +176,7 @@ def _session(name: str, work: Turns, *windows: int, model: str = "claude-sonnet-
 
 
 SHORT = Turns(count=12, files=3, lines=100)
-#: The sessions that run by default. Answers may have 32 000 tokens, which the program requests by itself.
+#: The sessions that run by default. Answers may have 32,000 tokens, which the program requests by itself.
 SESSIONS: dict[str, ClientRow] = {
     name: _session(name, work, window)
     for name, work, window in (
@@ -190,7 +190,7 @@ SESSIONS: dict[str, ClientRow] = {
         ("compact", replace(SHORT, count=20, lines=150), 64_000),
     )
 }
-#: Longer sessions: 40 turns, beyond windows of 100 000 tokens and more.
+#: Longer sessions: 40 turns, beyond windows of 100,000 tokens and more.
 LONG_SESSIONS: dict[str, ClientRow] = {
     "constant-100k": _session("constant", Turns(lines=200), 100_000),
     "constant-200k": _session("constant", Turns(files=3, lines=260), 200_000),

@@ -43,7 +43,7 @@ class ClientRow:
         return self.models.get(mode.partition(" ")[0], self.model)
 
 
-#: Files of about 2 000 tokens: 48 of them are three times a window of 32 000.
+#: Files of about 2,000 tokens: 48 of them are three times a window of 32,000.
 LONG = Tasks(count=6, files=8, lines=120)
 #: The same, as one piece of work in two parts.
 STEADY = Tasks(count=2, files=12, lines=240)

@@ -24,7 +24,7 @@ _SENTENCE = re.compile(r"(?<=[.!?。！？])\s+")
 
 
 def room_for_summary(budget: int) -> int:
-    """Return the tokens for a summary under a budget. Example: 4 000 -> 1 000, 32 000 -> 2 000"""
+    """Return the tokens for a summary under a budget. Example: 4,000 -> 1,000, 32,000 -> 2,000"""
     return min(MOST_TOKENS, budget // SHARE)
 
 

@@ -1,22 +1,15 @@
 """How the lab writes figures: counts, shares, sums of money and sizes in tokens. The same in every language."""
 
-import re
 from math import isfinite
 
-__all__ = ["grouped", "money", "percent", "spaced", "tokens_short"]
+__all__ = ["grouped", "money", "percent", "tokens_short"]
 
 SMALLEST_SUM = 0.0001  # dollars; smaller sums are shown as less than this
-GROUPED = re.compile(r"\d{1,3}(,\d{3})+")
 
 
 def grouped(value: float) -> str:
-    """Return a count with spaces between thousands. Example: 16000 -> 16 000"""
-    return spaced(f"{value:,.0f}")
-
-
-def spaced(text: str) -> str:
-    """Return a figure with spaces instead of commas; any other text unchanged. Example: "16,000" -> "16 000" """
-    return text.replace(",", " ") if GROUPED.fullmatch(text) else text
+    """Return a count in groups of three. Example: 16000 -> 16,000"""
+    return f"{value:,.0f}"
 
 
 def percent(share: float, digits: int = 1) -> str:
@@ -33,7 +26,7 @@ def tokens_short(tokens: float) -> str:
 
 
 def money(dollars: float | None) -> str:
-    """Return a sum; a dash if it is unknown. Example: 0.0123 -> $0.0123, 12.3 -> $12.30, 1234.5 -> $1 234"""
+    """Return a sum; a dash if it is unknown. Example: 0.0123 -> $0.0123, 12.3 -> $12.30, 1234.5 -> $1,234"""
     if dollars is None or not isfinite(dollars):
         return "–"
     size, sign = abs(dollars), "-" * (dollars < 0)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from everlong.lab.replay.results import Played, ReplayResult
-from everlong.lab.report.numbers import grouped, money, percent, spaced
+from everlong.lab.report.numbers import grouped, money, percent
 from everlong.lab.report.plots import Axis, Dot, Mark, dot_plot, value_plot
 from everlong.lab.report.replay_figures import (
     Scene,
@@ -35,9 +35,9 @@ def name_of(policy: str, say: Wording) -> str:
 
 
 def _dollars(value: float) -> str:
-    """Return a round sum for an axis. Example: 0.2 -> $0.20, 0.005 -> $0.005, 1000.0 -> $1 000"""
+    """Return a round sum for an axis. Example: 0.2 -> $0.20, 0.005 -> $0.005, 1000.0 -> $1,000"""
     whole, _, cents = f"{value:,.6f}".rstrip("0").partition(".")
-    return f"${spaced(whole)}.{cents:0<2}" if cents else f"${spaced(whole)}"
+    return f"${whole}.{cents:0<2}" if cents else f"${whole}"
 
 
 # --- cost over turns -----------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from everlong.lab.report.numbers import spaced
 from everlong.lab.report.words import TABLES
 
 __all__ = ["LANGUAGES", "Wording"]
@@ -17,13 +16,10 @@ class Wording:
     language: str
 
     def __call__(self, key: str, **values: str) -> str:
-        """Return a text with its values inserted, thousands spaced. Example: n="16,000" reads 16 000
-
-        Of two forms, "one|several", the first is used if `n` is 1.
-        """
+        """Return a text with its values inserted. Of two forms, "one|several", the first is used if `n` is 1."""
         one, _, several = TABLES[self.language][key].rpartition("|")
         text = one if one and values.get("n") == "1" else several
-        return text.format(**{name: spaced(value) for name, value in values.items()})
+        return text.format(**values)
 
     def known(self, key: str, otherwise: str) -> str:
         """Return the text of a key, or `otherwise` if there is none: anyone may name a measure or a group."""

@@ -14,7 +14,7 @@ from everlong.lab.speed.tables import Shown, Table, figure
 __all__ = ["run"]
 
 TOKENS, QUICK_TOKENS = 1_000_000, 100_000
-LARGEST_RESULT = 1_000  # tokens: a million of them make about 2 000 messages
+LARGEST_RESULT = 1_000  # tokens: a million of them make about 2,000 messages
 SEED, OTHER_SEED = 7, 8
 MORE_TOKENS = range(450, 551)  # of the messages that are added one by one
 MORE_MESSAGES = 50

@@ -1,6 +1,6 @@
 """Synthetic transcripts of a tool-using agent, in OpenAI chat format: the same seed and size give the same text.
 
-They have code, JSON, logs and search results of 200 to 20 000 tokens, a little Chinese, some reasoning, and a ticket
+They have code, JSON, logs and search results of 200 to 20,000 tokens, a little Chinese, some reasoning, and a ticket
 number in every request. Everything is made up here. The order of the random draws is part of the format: figures of
 earlier runs are comparable only while it does not change.
 """

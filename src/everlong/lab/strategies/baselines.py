@@ -42,7 +42,7 @@ def newest(messages: History, budget: int) -> History:
 
 
 def trimmed(messages: History, budget: int) -> History:
-    """Cut old tool results to their first and last 1 500 characters, then keep the newest steps."""
+    """Cut old tool results to their first and last 1,500 characters, then keep the newest steps."""
     return newest_steps(_old_results(without_reasoning(messages), ends_of), budget)
 
 
@@ -117,7 +117,7 @@ def with_results(message: Message, shorten: Callable[[str], str]) -> Message:
 
 
 def ends_of(text: str) -> str:
-    """Return the first and last 1 500 characters of a long text; a short text unchanged."""
+    """Return the first and last 1,500 characters of a long text; a short text unchanged."""
     if len(text) <= 2 * KEPT_CHARACTERS:
         return text
     return f"{text[:KEPT_CHARACTERS]}\n[…]\n{text[-KEPT_CHARACTERS:]}"

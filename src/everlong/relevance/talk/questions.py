@@ -7,7 +7,7 @@ from functools import lru_cache
 from everlong.core import Role
 from everlong.relevance.sessions import Speaker
 
-__all__ = ["session_named", "speakers_asked_about", "without_names"]
+__all__ = ["is_reply", "session_named", "speakers_asked_about", "without_names"]
 
 _TALK = r"(?:conversation|chat|talk|session|meeting|time we)"
 _FIRST = re.compile(
@@ -77,3 +77,34 @@ def _role_meant(question: str) -> Role | None:
 def _name_pattern(name: str) -> re.Pattern[str]:
     edge = r"(?<![A-Za-z0-9_])", r"(?![A-Za-z0-9_])"
     return re.compile(f"{edge[0]}{re.escape(name)}{edge[1]}", re.IGNORECASE)
+
+
+_OPENING = (
+    r"thanks?|thank you|thx|great|perfect|excellent|awesome|amazing|wonderful|brilliant|nice|cool|lovely|good|got it"
+    r"|ok|okay|alright|all right|sure|fine|right|exactly|agreed|deal|understood|makes sense|interesting|wow"
+    r"|yes|yeah|yep|no|nope|nah|not (?:quite|really|sure)|actually|wait|hmm+|but|and|or|so|also|then|instead"
+    r"|(?:that|this|it|those|these|they)(?:'s| is| was| are| looks?| sounds?| works?| doesn't| does not| didn't| won't)"
+    r"|i (?:like|love|agree|disagree|see|don't (?:agree|understand|get))|what about|how about|why not|go on|continue"
+)
+_OPENING_ZH = (
+    r"谢谢|多谢|感谢|可以[的了吧]|没问题|不错|太好了|明白|懂了|是的|不是|不对|不行|不用|没有|但是?|那么?|然后|还有|而且|另外|继续|接着|再[来给换]|这[个样些]"
+    r"|等等|(?:好|行|对|嗯+|哦+)(?=[的吧啊呀了呢]|\W|$)"
+)
+_NUMBERED = r"(?:first|second|third|fourth|fifth|last|other|latter|former)"
+#: A reply begins by taking up what was said, or points to a part of it.
+_REPLY = re.compile(
+    rf"^\W*(?:(?:{_OPENING})\b|{_OPENING_ZH})"
+    r"|\byou(?:'ve)? (?:just|already) (?:said|wrote|gave|suggested|mentioned|listed|showed)\b"
+    rf"|\byour (?:previous|{_NUMBERED}) (?:answer|reply|message|point|suggestion|option|idea|example)\b"
+    rf"|\bthe {_NUMBERED} (?:one|option|idea|point|suggestion|version)s?\b"
+    r"|上面|刚才|刚刚|前面|你(?:刚|上面)?(?:说|提到|列|给)的|第[一二三四五]个|后者|前者",
+    re.IGNORECASE,
+)
+
+
+def is_reply(message: str) -> bool:
+    """Whether a message replies to what was said just before it, and so means little without it.
+
+    Example: "Great, I like the second one. Write it as an email." -> True
+    """
+    return _REPLY.search(message.replace("’", "'")) is not None

@@ -3,7 +3,6 @@
 A call without an id gets one of ours, which is never sent; the hint `id` in its `extra` marks it.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import cast
@@ -43,10 +42,11 @@ def paired_after(before: Sequence[History], new: Sequence[History]) -> list[Hist
 
 def written_id(part: ToolCall | ToolResult) -> str | None:
     """Return the id that a part had in its own format; None if it had none."""
+    own = part.id if isinstance(part, ToolCall) else part.call
+    if '"id"' not in part.extra and '"written"' not in part.extra:  # without these hints it is as it was written
+        return own
     shape = unpack(part.extra)[1]
-    if shape.get("id") == "absent":
-        return None
-    return cast(str, shape.get("written", part.id if isinstance(part, ToolCall) else part.call))
+    return None if shape.get("id") == "absent" else cast(str, shape.get("written", own))
 
 
 def _open_since(before: Sequence[History]) -> int:
@@ -83,7 +83,7 @@ class _Pairing:
     """Gives ids to calls and results, message by message."""
 
     def __init__(self) -> None:
-        self._numbers: Counter[str] = Counter()
+        self._numbers: dict[str, int] = {}
         self._open: list[ToolCall] = []
         self._answered = False
         #: A part of the ids that are made.
@@ -123,8 +123,9 @@ class _Pairing:
         return replace(result, call=call.id, extra=pack(fields, **{**shape, "written": result.call}))
 
     def _numbered(self, name: str) -> CallId:
-        self._numbers[name] += 1
-        return CallId(f"call_{self.place}{name}_{self._numbers[name] - 1}")
+        number = self._numbers.get(name, 0)
+        self._numbers[name] = number + 1
+        return CallId(f"call_{self.place}{name}_{number}")
 
 
 def _call_of(result: ToolResult, still_open: list[ToolCall]) -> ToolCall | None:

@@ -54,7 +54,7 @@ class Overflow:
 def overflow_in(text: str) -> Overflow | None:
     """Return the best sign in a text: a certain one, otherwise the first; None if there is none.
 
-    Example: "prompt is too long: 213462 tokens > 200000 maximum" -> limit 200 000, requested 213 462
+    Example: "prompt is too long: 213462 tokens > 200000 maximum" -> limit 200,000, requested 213,462
     """
     first = None
     for sign in SIGNS:

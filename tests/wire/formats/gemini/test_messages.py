@@ -5,9 +5,25 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from everlong.core import Image, Json, JsonObject, Opaque, Reasoning, Role, Text, decode, encode, pairs_of
+from everlong.core import (
+    CallId,
+    Image,
+    Json,
+    JsonObject,
+    Opaque,
+    Reasoning,
+    Role,
+    Text,
+    ToolCall,
+    ToolResult,
+    decode,
+    encode,
+    pairs_of,
+)
 from everlong.errors import WireError
+from everlong.wire.fields import pack, unpack
 from everlong.wire.formats import GEMINI
+from everlong.wire.formats.pairs import written_id
 from tests.wire.conversations import objects, same, texts, values
 
 
@@ -374,3 +390,15 @@ def test_parse_and_render_are_inverse(raw: JsonObject) -> None:
 @given(raw_bodies)
 def test_parse_body_and_render_body_are_inverse(raw: JsonObject) -> None:
     assert same(GEMINI.write_body(GEMINI.read_body(raw)), raw)
+
+
+@given(
+    extra=objects,
+    shape=st.fixed_dictionaries({}, optional={"id": st.just("absent"), "written": texts, "wrap": texts}),
+    result=st.booleans(),
+)
+def test_the_id_as_it_was_written_is_that_of_the_hints(extra: JsonObject, shape: JsonObject, result: bool) -> None:
+    carried = pack(extra, **shape)
+    part = ToolResult(CallId("ours"), (), extra=carried) if result else ToolCall(CallId("ours"), "read", "{}", carried)
+    hints = unpack(carried)[1]
+    assert written_id(part) == (None if hints.get("id") == "absent" else hints.get("written", "ours"))

@@ -1,8 +1,8 @@
 """Claude Code: the base URL as a variable; its automatic compaction is off for this run, and `/compact` still works.
 
-At any address that is not Anthropic's, it takes the window of a model from its own table: 200 000 for Sonnet 4.5 and
+At any address that is not Anthropic's, it takes the window of a model from its own table: 200,000 for Sonnet 4.5 and
 Opus 4.6, a million for newer ones, for names that end with [1m] and for unknown names. It compacts by itself at that
-window minus its answer and 13 000 tokens, and refuses to continue 3 000 tokens before the window. Both are measured
+window minus its answer and 13,000 tokens, and refuses to continue 3,000 tokens before the window. Both are measured
 with the usage that it receives, which is that of the forwarded request.
 """
 

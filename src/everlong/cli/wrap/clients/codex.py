@@ -1,6 +1,6 @@
 """Codex: a separate provider for this run, set by options; the user's login, key and sessions stay.
 
-Codex knows the windows of OpenAI's models whatever the address is; an unknown model gets 272 000. It compacts at nine
+Codex knows the windows of OpenAI's models whatever the address is; an unknown model gets 272,000. It compacts at nine
 tenths of the window, measured with the usage that it receives. A limit for what follows the fixed part can be set above
 that; at 95 % of the window it compacts in any case, but behind the gateway it never sees such a size.
 """

@@ -3,7 +3,7 @@
 It has no option and no variable for settings, and reads system settings only from files that root owns. So the run sees
 a folder in which everything is the user's own, by links, except the settings file.
 
-It assumes a window of a million tokens, or 256 000 for Gemma, and compresses the chat at half of that; a share above
+It assumes a window of a million tokens, or 256,000 for Gemma, and compresses the chat at half of that; a share above
 one prevents that, and `/compress` still works. A login with Google goes to another service at its own address and in
 another format, so only keys work behind the gateway.
 """

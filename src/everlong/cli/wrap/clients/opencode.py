@@ -1,7 +1,7 @@
 """opencode: a configuration for this run only, in a variable; it switches opencode's own compaction off.
 
 opencode takes windows from its catalogue by provider and model, whatever the address is, and compacts at the window
-minus 20 000 tokens or minus the answer. Its `/compact` still works. A login with ChatGPT rewrites the address of each
+minus 20,000 tokens or minus the answer. Its `/compact` still works. A login with ChatGPT rewrites the address of each
 request, so those requests do not go through the gateway.
 """
 

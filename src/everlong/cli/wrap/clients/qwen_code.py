@@ -1,6 +1,6 @@
 """Qwen Code: base URLs as variables, and settings for this run only that override the user's.
 
-It knows the windows of many models by their names, assumes 200 000 for others, and compresses the chat at 85 % of that.
+It knows the windows of many models by their names, assumes 200,000 for others, and compresses the chat at 85 % of that.
 A larger window in the settings prevents that; `/compress` still works. Models that the user has listed with their own
 address (`modelProviders`) get the gateway's address, and the gateway gets theirs.
 """

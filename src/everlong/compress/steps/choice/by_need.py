@@ -11,7 +11,7 @@ from dataclasses import replace
 from everlong.compress.abridgement import Abridgement
 from everlong.compress.draft import OURS, Draft, Task
 from everlong.compress.excerpts import Ledger, Place, Selection, background
-from everlong.compress.newest_steps import Standing, has_results, movable, stand
+from everlong.compress.newest_steps import Standing, exchange_share, has_results, last_exchange, movable, stand
 from everlong.compress.text.changes import Cause, Origins, rewrite
 from everlong.compress.wishes import wishes_message
 from everlong.core import Action, Edit, History, Message, Protection, Role, Text, head_length
@@ -115,6 +115,8 @@ def _cut(draft: Draft, task: Task, standing: Standing, index: Index, movable_roo
         if not selection.take_of(part.place, part.least, ends=part.unread):
             texts.trim(part)
             room -= part.least
+    if selection.is_talk:  # the answer that the last message replies to, if it is too large to stay a message
+        selection.take_from(last_exchange(draft), min(int(movable_room * exchange_share(draft)), room - SMALLEST_BLOCK))
     quotes = _Quotes(selection, task, room, movable_room)
     while True:
         outcome = texts.filled(selection)

@@ -19,7 +19,7 @@ ABLE = {
     "structured_output": False,
     "family": "unknown",
 }
-BUFFER = 12  # messages: six steps of about 2 000 tokens
+BUFFER = 12  # messages: six steps of about 2,000 tokens
 
 
 def run(job: Job) -> None:

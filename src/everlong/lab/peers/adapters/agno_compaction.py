@@ -18,7 +18,7 @@ from everlong.lab.peers.rules import text_tokens, total
 from everlong.lab.peers.shapes import Fitting, Message, split_system
 
 HEADROOM = 10  # one tenth of the budget: it does not count the frames of messages, and never shortens one
-FOUND_MOST = 2_200  # tokens of the largest search result, 8 000 characters
+FOUND_MOST = 2_200  # tokens of the largest search result, 8,000 characters
 SESSION = "session"
 FIELDS = ("role", "content", "name", "tool_calls", "tool_call_id", "reasoning_content")
 _WORD = re.compile(r"\w{6,}")  # shorter words match everywhere, and it shows the first twenty matches

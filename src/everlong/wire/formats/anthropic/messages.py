@@ -495,13 +495,18 @@ def _with_valid_ids(messages: Sequence[Message]) -> list[Message]:
     numbers: dict[CallId, int] = {}
     out = []
     for message in messages:
+        if message.origin == NAME:
+            newest |= {call.id: call.id for call in message.calls}
+            used.update(call.id for call in message.calls)
+            out.append(message)
+            continue
         parts: list[Part] = []
         for part in message.parts:
             if isinstance(part, ToolCall):
-                newest[part.id] = part.id if message.origin == NAME else _unused(valid_id(part.id), used, numbers)
+                newest[part.id] = _unused(valid_id(part.id), used, numbers)
                 used.add(newest[part.id])
                 parts.append(replace(part, id=newest[part.id]))
-            elif isinstance(part, ToolResult) and message.origin != NAME:
+            elif isinstance(part, ToolResult):
                 parts.append(replace(part, call=newest.get(part.call, part.call)))
             else:
                 parts.append(part)

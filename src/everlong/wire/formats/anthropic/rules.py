@@ -247,10 +247,11 @@ def _mark_problems(payload: JsonObject, messages: Sequence[tuple[str, JsonObject
     bearers = [payload, *_objects(payload.get("tools")), *_objects(payload.get("system"))]
     for where, message in messages:
         for index, block in enumerate(_blocks(message)):
-            bearers += [block, *_blocks(block)]
+            marked = [one for one in (block, *_blocks(block)) if one.get(MARK)]
+            bearers += marked
             if block.get(MARK) is not None and block.get("type") in THINKING:
                 yield Problem(f"{where}.content[{index}]", "thinking has a cache mark")
-            if any(one.get(MARK) and not _is_mark(one[MARK]) for one in (block, *_blocks(block))):
+            if not all(_is_mark(one[MARK]) for one in marked):
                 yield Problem(f"{where}.content[{index}]", "a cache mark must be an object of type ephemeral")
     marks = sum(1 for bearer in bearers if bearer.get(MARK))
     if marks > MOST_MARKS:

@@ -27,7 +27,7 @@ from everlong.wire.fields import load, pack, shown, unpack, without
 from everlong.wire.formats.format import Rules
 from everlong.wire.formats.validation import Problem, blank, tool_problems
 
-__all__ = ["RULES", "gemini_problems", "problems_beside"]
+__all__ = ["RULES", "gemini_problems", "in_camel_case", "problems_beside"]
 
 
 def _usual_shape(message: Message) -> Message:
@@ -158,15 +158,16 @@ def _system_problems(where: str, system: Json) -> Iterator[Problem]:
             yield Problem(f"{where}.parts[{index}]", "part contains more than its text")
 
 
+def in_camel_case(name: str) -> str:
+    """Return the name of a field in camelCase. Example: function_call -> functionCall"""
+    return WORD_BREAK.sub(lambda found: found[1].upper(), name) if "_" in name else name
+
+
 def _camel(part: Json) -> JsonObject:
     """Return the filled keys in camelCase. Example: {"function_call": {}, "text": None} -> {"functionCall": {}}"""
     if not isinstance(part, dict):
         return {}
-    return {
-        WORD_BREAK.sub(lambda found: found[1].upper(), str(key)): value
-        for key, value in part.items()
-        if value is not None
-    }
+    return {in_camel_case(str(key)): value for key, value in part.items() if value is not None}
 
 
 def _part_problems(turn: _Turn) -> Iterator[Problem]:

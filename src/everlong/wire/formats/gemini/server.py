@@ -1,6 +1,5 @@
 """Gemini for a server: errors, the canonical form of a content, usage, thought signatures."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import cast
 
@@ -9,6 +8,7 @@ from everlong.wire.fields import dump, load
 from everlong.wire.formats.format import Deltas, Place
 from everlong.wire.formats.gemini.hidden_tool import TOOL
 from everlong.wire.formats.gemini.messages import UNSIGNED_CALL
+from everlong.wire.formats.gemini.rules import in_camel_case
 from everlong.wire.formats.hidden_tool import Event, list_in, object_in
 from everlong.wire.formats.opaque import Find, OpaqueParts
 from everlong.wire.formats.pairs import paired_after
@@ -56,7 +56,6 @@ def _overflow(limit: int | None, needed: int | None) -> str:
 # --- the canonical form of a content ---------------------------------------------------------------
 
 SIGNATURE = "thoughtSignature"
-WORD_BREAK = re.compile(r"_([a-z])")
 #: Fields with a tool's own data, in which names must stay as they are.
 CONTENTS = frozenset({"args", "response"})
 #: Fields of a part that are objects with fields of their own.
@@ -82,7 +81,7 @@ def _camel(value: Json) -> Json:
     """Return the fields of a part in camelCase, without those that are null."""
     if not isinstance(value, dict):
         return value
-    spelled = {WORD_BREAK.sub(lambda found: found[1].upper(), name): field for name, field in value.items()}
+    spelled = {in_camel_case(name): field for name, field in value.items()}
     named: JsonObject = {
         name: _camel(field) if name in HOLDERS else field for name, field in spelled.items() if field is not None
     }

@@ -15,7 +15,7 @@ def _responses(task: Task) -> None:
     _talk(task, "openai-responses", {"OPENAI_BASE_URL": f"{task.address}/v1", "OPENAI_API_KEY": "key"})
 
 
-#: By default it requests 32 000 tokens for thinking from such a server, which is a whole small window.
+#: By default it requests 32,000 tokens for thinking from such a server, which is a whole small window.
 PLAIN = {"model": {"generationConfig": {"reasoning": False}}}
 
 

@@ -8,8 +8,9 @@ user's requests, the open tasks, the changed files and the failures, without wai
 from collections.abc import Container, Sequence
 
 from everlong.core import FrameKind, History, Message, Role, frames_in, last_user_index, steps_of, task_index, user_text
+from everlong.engine.raw_history import RawHistory
 from everlong.engine.settings import Settings
-from everlong.engine.thread import CallContext, RawHistory, ThreadState, newest_summary, summary_limit
+from everlong.engine.thread import CallContext, ThreadState, newest_summary, summary_limit
 from everlong.summarize import COMMON_WORDS, NO_FACTS, UNKNOWN_LATIN, Summary, facts_of, merged, spoken
 
 __all__ = [
@@ -38,9 +39,9 @@ def is_work(messages: Sequence[Message]) -> bool:
     """
     frames = frames_in(messages).values()
     acted = {frame.answers for frame in frames if frame.kind is FrameKind.RESULT}
-    said = [at for at, message in enumerate(messages) if message.role is Role.ASSISTANT]
-    calls = sum(bool(messages[at].calls) or at in acted for at in said)
-    return calls > WORK_SHARE * len(said)
+    answers = [at for at, message in enumerate(messages) if message.role is Role.ASSISTANT]
+    calls = sum(bool(messages[at].calls) or at in acted for at in answers)
+    return calls > WORK_SHARE * len(answers)
 
 
 def asks_model(settings: Settings, state: ThreadState) -> bool:

@@ -6,10 +6,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from everlong.core import Action, EventKind, Message, Point, Recalled, Role, Withdrawal
-from everlong.engine import preparation
 from everlong.engine.contracts import Call
 from everlong.engine.engine import Engine
 from everlong.engine.recall import block as recalled
+from everlong.engine.requests import preparation
+from everlong.engine.requests.due import reason_to_compact
 from everlong.engine.settings import Settings
 from everlong.engine.thread import CallContext, work_on
 from everlong.engine.view import View
@@ -61,9 +62,7 @@ def of(tokens: int) -> View:
 def test_a_compaction_is_due_above_the_threshold_and_not_at_it() -> None:
     context = Desk().context()
     threshold, limit = context.budget.threshold, context.budget.limit
-    reasons = [
-        preparation._reason_to_compact(context, of(tokens)) for tokens in (threshold, threshold + 1, limit, limit + 1)
-    ]
+    reasons = [reason_to_compact(context, of(tokens)) for tokens in (threshold, threshold + 1, limit, limit + 1)]
     assert reasons == ["", "threshold reached", "threshold reached", "threshold reached"]
 
 
@@ -73,7 +72,7 @@ def test_only_a_prompt_that_the_window_cannot_hold_is_called_larger_than_it() ->
     window = context.budget.parts.window
     held = context.budget.unanchored().gauge.countable(window) - context.budget.parts.tools
     assert held > context.budget.limit
-    reasons = [preparation._reason_to_compact(context, of(tokens)) for tokens in (held, held + 1)]
+    reasons = [reason_to_compact(context, of(tokens)) for tokens in (held, held + 1)]
     assert reasons == ["threshold reached", "larger than the window"]
 
 
@@ -85,13 +84,13 @@ def test_a_cold_cache_is_one_that_is_older_than_its_time(seconds: int, due: str)
     context = desk.context()
     fixed = context.budget.parts.fixed
     cold = fixed + int(0.3 * (context.budget.limit - fixed))
-    assert preparation._reason_to_compact(context, of(cold + 1)) == due
-    assert preparation._reason_to_compact(context, of(cold)) == ""
+    assert reason_to_compact(context, of(cold + 1)) == due
+    assert reason_to_compact(context, of(cold)) == ""
 
 
 def test_what_was_never_sent_is_in_no_cache() -> None:
     context = Desk(Settings(window=16_000, cold_mark=0.0)).context()
-    assert preparation._reason_to_compact(context, of(context.budget.threshold)) == ""
+    assert reason_to_compact(context, of(context.budget.threshold)) == ""
 
 
 def test_after_an_undo_only_what_must_be_is_compacted() -> None:
@@ -99,8 +98,8 @@ def test_after_an_undo_only_what_must_be_is_compacted() -> None:
     desk.engine.context.threads.append("t", [Withdrawal(desk.point())])
     context = desk.context()
     assert context.state.undone
-    assert preparation._reason_to_compact(context, of(context.budget.threshold + 1)) == ""
-    assert preparation._reason_to_compact(context, of(context.budget.limit + 1)) == "threshold reached"
+    assert reason_to_compact(context, of(context.budget.threshold + 1)) == ""
+    assert reason_to_compact(context, of(context.budget.limit + 1)) == "threshold reached"
     desk.point()
     assert not desk.context().state.undone
 
@@ -123,7 +122,7 @@ def test_law6_another_compaction_waits_until_enough_is_new(limit: float, model: 
     tokens = max(budget.threshold, int(new * budget.limit)) + 1
     left = tokens - int(new * budget.movable)
     desk.point(tokens_after=left, limit=int(limit * budget.empty_limit), model=model)
-    assert preparation._reason_to_compact(desk.context(), of(tokens)) == reason
+    assert reason_to_compact(desk.context(), of(tokens)) == reason
 
 
 @pytest.mark.parametrize(("share", "restored"), [(0.79, True), (0.81, False)])
@@ -247,18 +246,20 @@ def test_a_view_that_was_made_for_another_format_is_made_again() -> None:
 
 
 @pytest.mark.parametrize(("taken", "share", "budget"), [(0, 1.0, 2_000), (0, 0.05, None), (-300, 1.0, 300)])
-def test_what_is_recalled_takes_the_least_of_its_bounds(
-    taken: int, share: float, budget: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_recalled_takes_the_least_of_its_bounds(taken: int, share: float, budget: int | None) -> None:
     """Never more than a fixed number of tokens, its share of the limit, or what is left below the threshold."""
-    desk = Desk(Settings(window=16_000, recall_share=share))
-    desk.point()
-    desk.engine.append("t", [user("What was question zero about?")])
-    context, budgets = desk.context(), []
-    monkeypatch.setattr(recalled, "recalled_block", lambda *given: budgets.append(given[-1]))
-    tokens = context.budget.threshold + taken if taken else 0
-    assert not recalled.recall_needed(context, of(tokens))
-    assert budgets == [int(share * context.budget.movable) if budget is None else budget]
+    desk = Desk(Settings(window=16_000, recall_share=share), rounds=0)
+    for number in range(12):
+        lamps = [f"The lamp of quay {number} burns at berth {number * 40 + berth}." for berth in range(18)]
+        desk.engine.append("t", [user(f"What of the lamps of quay {number}?"), assistant("\n\n".join(lamps))])
+    point = Point(boundary=26, summary=(user("Before."),), tokens_before=9_000, tokens_after=100, model="gpt-4o")
+    desk.engine.context.threads.append("t", [point])
+    desk.engine.append("t", [user("At which berth does the lamp of a quay burn?")])
+    context = desk.context()
+    most = int(share * context.budget.movable) if budget is None else budget
+    assert recalled.recall_needed(context, of(context.budget.threshold + taken if taken else 0))
+    (entry,) = [row.entry for row in context.state.opened.rows if isinstance(row.entry, Recalled)]
+    assert 0.9 * most < context.budget.counter.message(entry.message) <= most
 
 
 #: preset -> the role of the message that holds the summary where everything fits, and where it does not

@@ -9,8 +9,8 @@ from everlong.core import CallId, History, Message, Role, ToolCall
 from everlong.engine.budget import counter_for
 from everlong.engine.contracts import Call
 from everlong.engine.engine import Engine
+from everlong.engine.requests.situation import is_work
 from everlong.engine.settings import Settings
-from everlong.engine.situation import is_work
 from everlong.engine.summaries.schedule import Summaries
 from everlong.engine.thread import newest_summary
 from everlong.llm import ScriptedModel, Window, reads_files
