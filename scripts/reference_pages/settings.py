@@ -31,7 +31,9 @@ Every setting has one name. You can set it in four places; a later one wins over
 2. **A file**, `everlong.toml`. The gateway's settings and the engine's stand at the top, the agent's in the table
    `[agent]`. The gateway reads the file that `--config` or `EVERLONG_CONFIG` names, else `everlong.toml` in the current
    folder, else `gateway.toml` in your configuration folder. The agent reads the file that `EVERLONG_CONFIG` names, else
-   `everlong.toml` in its folder, else `config.toml` in your configuration folder.
+   `everlong.toml` in its folder, else `config.toml` in your configuration folder. `EVERLONG_CONFIG=none` reads no
+   file. A file that only lies in the current folder may be someone else's, such as in a cloned repository: it cannot
+   name code to run, the agent takes no rights and no server from it, and `everlong wrap` does not read it.
 3. **The environment**: `EVERLONG_NAME` for the library and the agent, `EVERLONG_GATEWAY_NAME` for the gateway.
 4. **An option** of the command, or an argument in your code.
 

@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-__all__ = ["cache_folder", "home_folder", "place"]
+__all__ = ["NO_FILE", "cache_folder", "home_folder", "place"]
 
 Kind: TypeAlias = Literal["cache", "config", "data", "state"]
 
 APP = "everlong"
+NO_FILE = "none"  # as EVERLONG_CONFIG: no configuration file is read
 #: The folders below the home folder that earlier versions used on every system. Files there are still found.
 BEFORE: Mapping[Kind, str] = {"cache": ".cache", "config": ".config", "state": ".local/state"}
 

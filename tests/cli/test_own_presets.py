@@ -105,13 +105,14 @@ def test_a_file_that_the_user_names_may_use_a_module(folder: Path) -> None:
     assert (ran.returncode, ran.stderr, (folder / "imported").exists()) == (0, "", True)
 
 
-def test_the_gateway_asks_to_name_a_file_that_uses_a_module(folder: Path) -> None:
-    (folder / "everlong.toml").write_text('preset = "mine:LATEST"\n')
+@pytest.mark.parametrize(("setting", "value"), [("preset", "mine:LATEST"), ("semantic", "mine:embed")])
+def test_the_gateway_asks_to_name_a_file_that_uses_a_module(setting: str, value: str, folder: Path) -> None:
+    (folder / "everlong.toml").write_text(f'{setting} = "{value}"\n')
     ran = everlong(folder, "serve", *WITNESS)
     assert (ran.returncode, ran.stdout, ran.stderr) == (
         1,
         "",
-        "everlong: everlong.toml: preset mine:LATEST would run code; to allow that, name the file with --config "
+        f"everlong: everlong.toml: {setting} {value} would run code; to allow that, name the file with --config "
         "everlong.toml or EVERLONG_CONFIG\n",
     )
     assert not (folder / "imported").exists()

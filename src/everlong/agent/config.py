@@ -30,7 +30,7 @@ from everlong.engine import (
     variables_of,
 )
 from everlong.errors import InputError
-from everlong.folders import place
+from everlong.folders import NO_FILE, place
 from everlong.store import LARGEST_CONFIG, read_input
 
 __all__ = [
@@ -406,8 +406,10 @@ def folder_config(
 
 
 def config_file(environment: Mapping[str, str], folder: Path) -> Path | None:
-    """Return the file to read: EVERLONG_CONFIG, else the folder's, else the user's; None if there is none."""
+    """Return the file to read: EVERLONG_CONFIG ("none": no file), else the folder's, else the user's; None if none."""
     named = environment.get(f"{PREFIX}CONFIG", "").strip()
+    if named == NO_FILE:
+        return None
     if named:
         return at_home(named)
     return folder / FILE if (folder / FILE).is_file() else _users_file(environment)

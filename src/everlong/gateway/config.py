@@ -25,7 +25,7 @@ from everlong.engine import (
     variables_of,
 )
 from everlong.errors import InputError
-from everlong.folders import place
+from everlong.folders import NO_FILE, place
 from everlong.gateway.surfaces import FORMATS
 from everlong.gateway.values import (
     Unknown,
@@ -360,13 +360,8 @@ def load_config(file: str | None, options: Mapping[str, Any], environment: Mappi
         | {name: PREFIX + name.upper() for name in variables}
         | {name: "--" + name.replace("_", "-") for name in given}
     )
-    found_here = path == HERE and not file and not environment.get("EVERLONG_CONFIG")
-    if found_here and origins.get("preset") == str(path) and "preset" in operator_settings(in_file):
-        # The author of a file in the current folder may be someone else: in a cloned repository, for example.
-        raise InputError(
-            f"{path}: preset {in_file['preset']} would run code; to allow that, name the file with --config {path} or "
-            "EVERLONG_CONFIG"
-        )
+    if path == HERE and not file and not environment.get("EVERLONG_CONFIG"):
+        _check_found({name: value for name, value in in_file.items() if origins[name] == str(path)})
     config = _config_of(in_file | variables | given, origins)
     for layer in (in_file, variables, given):
         for name, line in unused_settings(layer, config.engine).items():
@@ -375,6 +370,19 @@ def load_config(file: str | None, options: Mapping[str, Any], environment: Mappi
     if problem:
         raise InputError(f"{origins.get('users', 'users')}: users{problem}")
     return config
+
+
+def _check_found(values: Mapping[str, Any]) -> None:
+    """Raise InputError if a file that was only found in the current folder would run code.
+
+    Its author may be someone else: in a cloned repository, for example.
+    """
+    for name in operator_settings(values):
+        if ":" in str(values[name]) and not _is_folder(str(values[name])):  # a folder of Windows has a colon too
+            raise InputError(
+                f"{HERE}: {name} {values[name]} would run code; to allow that, name the file with --config {HERE} or "
+                "EVERLONG_CONFIG"
+            )
 
 
 def _users_problem(config: GatewayConfig) -> str:
@@ -427,6 +435,8 @@ def _own_value(name: str, value: object, origin: str) -> Any:
 def _file_to_read(file: str | None, environment: Mapping[str, str]) -> Path | None:
     """Return the named file, which must exist; else the first of the usual files that exists."""
     named = file or environment.get("EVERLONG_CONFIG")
+    if named == NO_FILE:
+        return None
     if named:
         try:
             return Path(named).expanduser()
@@ -434,6 +444,13 @@ def _file_to_read(file: str | None, environment: Mapping[str, str]) -> Path | No
             raise InputError(f"{named}: {error}") from None
     usual = (HERE, place("config", "gateway.toml", environment=environment))
     return next((path for path in usual if _is_there(path)), None)
+
+
+def _is_folder(name: str) -> bool:
+    try:
+        return Path(name).is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def _is_there(path: Path) -> bool:

@@ -108,6 +108,19 @@ def test_a_client_works_past_its_window_with_one_command_and_nothing_of_the_user
     ended(desk)
 
 
+@pytest.mark.parametrize("named", [False, True], ids=["a file that lies there", "a file that the user names"])
+def test_only_a_file_that_the_user_names_can_send_requests_and_keys_elsewhere(named: bool, desk: Desk) -> None:
+    desk.program("claude", "messages(1, 1)")
+    with ScriptedServer() as own, ScriptedServer() as other:
+        (desk.work / "everlong.toml").write_text(f'upstream = "{other.address}"\n')
+        variables = {"ANTHROPIC_BASE_URL": own.address, "ANTHROPIC_API_KEY": "sk-mine"}
+        ran = desk.run("wrap", "claude", variables=variables | ({"EVERLONG_CONFIG": "everlong.toml"} if named else {}))
+        asked = len(own.requests), len(other.requests)
+    assert ran.returncode == 0, ran.stderr
+    assert [bool(count) for count in asked] == [not named, named]
+    ended(desk)
+
+
 def test_every_base_url_that_was_set_is_the_upstream_of_its_api(desk: Desk) -> None:
     desk.program("mine", ASKS_ALL)
     with ScriptedServer() as server:

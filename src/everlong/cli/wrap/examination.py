@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from everlong.cli.terminal.tables import amount
 from everlong.cli.words.wording import Words
 from everlong.cli.wrap.client import Client, Situation
-from everlong.cli.wrap.gateway import Wanted, health_of, look_for, reaches
+from everlong.cli.wrap.gateway import Wanted, health_of, look_for, reaches, with_own_config
 from everlong.cli.wrap.run import SERVED, wanted_for
 from everlong.errors import InputError
 from everlong.extras import command_for, lacking
@@ -128,6 +128,7 @@ def _look_at_key(found: Examination, client: Client, given: Situation, say: Word
 def _look_at_gateway(found: Examination, wanted: Wanted, environment: Mapping[str, str], say: Words) -> Wanted:
     address, text, remedy = "", say("gateway_starts"), ""
     try:
+        environment = with_own_config(environment)
         wanted = wanted.check(environment)
         running = look_for(wanted, environment)
         if running is not None:

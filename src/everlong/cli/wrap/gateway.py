@@ -26,7 +26,7 @@ from everlong import __version__
 from everlong.cli.wrap.lease import SHARING, Lease, alone_in
 from everlong.errors import EverlongError, InputError
 from everlong.extras import expect_extras, lacking
-from everlong.folders import place
+from everlong.folders import NO_FILE, place
 from everlong.gateway import settings_here
 from everlong.llm import KNOWN
 
@@ -40,10 +40,11 @@ __all__ = [
     "reaches",
     "running_gateway",
     "state_folder",
+    "with_own_config",
 ]
 
-#: The variable that names a gateway to use.
-GATEWAY = "EVERLONG_GATEWAY"
+#: The variables that name a gateway to use, and the configuration file of one that is started.
+GATEWAY, CONFIG = "EVERLONG_GATEWAY", "EVERLONG_CONFIG"
 STARTING = 60.0  # seconds until a gateway must answer
 LOOKING = 0.05  # seconds between two checks of a starting gateway
 ANSWERING = 5.0  # seconds for one answer
@@ -99,10 +100,10 @@ class Wanted:
     def name(self, environment: Mapping[str, str]) -> str:
         """Return the name that gateways with the same settings share; it reveals no setting."""
         variables = {name: value for name, value in environment.items() if name.startswith("EVERLONG_")}
-        file = Path("everlong.toml")
+        file = environment.get(CONFIG, "")
         key = environment.get(KNOWN[self.upstream][2], "") if self.upstream in KNOWN else ""
         parts = [__version__, sys.executable, asdict(self), variables, key]
-        parts.append(str(file.resolve()) if file.is_file() else "")
+        parts.append(str(Path(file).resolve()) if file != NO_FILE else "")
         in_module = ":" in self.preset + environment.get("EVERLONG_GATEWAY_PRESET", "")
         parts.append(str(Path.cwd()) if in_module else "")  # another folder may have a module of the same name
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:24]
@@ -117,6 +118,17 @@ class Running:
     #: Whether this run started it, and its lease.
     started: bool = False
     lease: Lease | None = field(default=None, compare=False)
+
+
+def with_own_config(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of a gateway that reads the user's own file, or the one that EVERLONG_CONFIG names.
+
+    Clients run in folders whose `everlong.toml` may be someone else's, such as a cloned repository. It could send
+    requests and keys elsewhere.
+    """
+    own = place("config", "gateway.toml", environment=environment)
+    named = environment.get(CONFIG, "").strip() or (str(own) if own.is_file() else NO_FILE)
+    return {**environment, CONFIG: named}
 
 
 def state_folder(environment: Mapping[str, str]) -> Path:

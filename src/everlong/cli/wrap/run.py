@@ -11,7 +11,16 @@ from typing import Any
 
 from everlong.cli.wrap.client import Client, Launch, Server, Situation, environment_of_run
 from everlong.cli.wrap.figures import Figures, figures_now
-from everlong.cli.wrap.gateway import GATEWAY, Running, Wanted, answer_of, health_of, running_gateway, state_folder
+from everlong.cli.wrap.gateway import (
+    GATEWAY,
+    Running,
+    Wanted,
+    answer_of,
+    health_of,
+    running_gateway,
+    state_folder,
+    with_own_config,
+)
 from everlong.cli.wrap.process import run_client
 from everlong.errors import InputError
 from everlong.llm import KNOWN
@@ -100,7 +109,7 @@ def _folder(environment: Mapping[str, str]) -> Iterator[Path]:
 def run_behind_gateway(client: Client, program: Sequence[str], given: Situation, said: Wanted) -> Outcome:
     """Run the client behind a gateway until it ends."""
     launch_of(client, given)  # problems are reported before anything starts
-    environment = dict(given.environment)
+    environment = with_own_config(given.environment)
     already = own_gateway(client, given)
     if already and said == Wanted():
         environment[GATEWAY] = already

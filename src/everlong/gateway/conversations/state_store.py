@@ -12,7 +12,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
-from threading import Lock
+from threading import Event, Lock
 from typing import TypeVar
 from uuid import uuid4
 
@@ -34,6 +34,7 @@ OURS = "gateway/"
 KINDS, NEWEST = "gateway/kinds", "gateway/newest"
 LISTED_EVERY = timedelta(hours=1)
 LONGEST_WAIT = 10.0  # seconds for which the end of an answer waits for what other processes need
+GATHERED = 0.2  # seconds; a look-up in another process waits longer for what it misses
 MOST_MARKS = 500  # in one list; all but the newest are only for branches
 MOST_LISTED = 10_000  # kinds that are known to be listed
 
@@ -74,6 +75,7 @@ class StateStore:
         #: Writes what other processes need for the next request, ahead of everything else.
         self._first = ThreadPoolExecutor(max_workers=1, thread_name_prefix="everlong-first") if shared else self._writer
         self._left = self._left_first = 0  # writes that are still to be done
+        self._hurry = Event()  # set while someone waits until everything is written
         self._mine = Lock()
 
     def list_of_marks(self, scope: str, root: str) -> tuple[str, ...] | None:
@@ -245,12 +247,18 @@ class StateStore:
         """Delete everything past its retention."""
         self.later(lambda: self._sweep(self._clock() - self._retention))
 
+    def gather(self) -> None:
+        """Wait a moment inside a background write, so that more is written at once; not if someone waits for it."""
+        self._hurry.wait(GATHERED)
+
     def flush(self) -> None:
         """Wait until everything is written, including what the writes themselves add."""
+        self._hurry.set()
         while self._left:
             for writer in (self._first, self._writer):
                 done: Future[None] = writer.submit(lambda: None)
                 done.result()
+        self._hurry.clear()
 
     def close(self) -> None:
         """Write what is left, then close the store."""

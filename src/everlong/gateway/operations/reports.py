@@ -261,6 +261,8 @@ class Recent:
 
     def _store(self) -> None:
         """Store the waiting requests, all by id, and in slots of this process for the list."""
+        if self.state_store.shared:  # every request is stored then: each alone would cost two transactions
+            self.state_store.gather()
         with self._mine:
             waiting, self._waiting = self._waiting, {}
         for scope, reports in waiting.items():
