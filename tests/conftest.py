@@ -38,11 +38,6 @@ LONG_MODULE = re.compile(
 HEAVY_CASE = re.compile(r"postgres|soak", re.IGNORECASE)
 
 
-def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are cores: many tests wait for a server or a browser."""
-    return (os.cpu_count() or 1) + 1
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HEAVY_CASE.search(item.name) or is_heavy(item.path):
