@@ -36,14 +36,18 @@ def arguments_in(example: str) -> list[str]:
 def parsed(arguments: Sequence[str]) -> tuple[str, ...]:
     """Let click parse arguments as if they were typed, without running the command; return the command's path."""
     command: click.Command = program
+    context = click.Context(program, **program.context_settings)
     path: tuple[str, ...] = ()
     rest = list(arguments)
     while isinstance(command, click.Group):
-        path, context = (*path, rest[0]), click.Context(command)
+        path = (*path, rest[0])
         found = command.get_command(context, rest.pop(0))
         assert found is not None, f"no command {' '.join(path)}"
         command = found
-    with command.make_context(path[-1], rest) as context:
+        if isinstance(command, click.Group):
+            context = click.Context(command, parent=context)
+    # Without its parents a command would remember that only --help asks for help.
+    with command.make_context(path[-1], rest, parent=context) as context:
         others = context.params.get("command") or ("",)  # wrap takes any words as another command
         if others[0].startswith("-"):
             raise click.NoSuchOption(others[0])

@@ -61,6 +61,21 @@ def test_the_countdown_can_be_cancelled_and_the_details_read() -> None:
 
 
 @in_a_browser
+def test_a_cancelled_countdown_does_not_begin_again_in_the_same_place() -> None:
+    with an_app(in_turn([RATE] * 3), built=the_page()) as (app, server), a_view(app) as view:
+        thread, other = app.page().thread(), app.page().thread()
+        view.open(f"#/t/{thread}")
+        view.say("Are you there?")
+        view.button("failure.retry_cancel").click()
+        asked = len(server.requests)
+        for place in (other, thread):
+            view.open(f"#/t/{place}")
+        expect(line(view, "rate").get_by_role("button", name=view.word("app.retry"))).to_be_visible()
+        expect(view.page.get_by_role("button", name=view.like("failure.retry_in"))).to_have_count(0)
+        assert len(server.requests) == asked
+
+
+@in_a_browser
 @pytest.mark.parametrize("language", ["en-US", "zh-CN"])
 def test_a_wrong_key_is_mended_where_the_button_leads(language: str, tmp_path: Path) -> None:
     wrong = Refusal(401, '{"error": {"message": "Incorrect API key provided: sk-wrong"}}')

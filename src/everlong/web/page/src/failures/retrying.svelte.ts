@@ -11,6 +11,8 @@ class Retrying {
   #timer: ReturnType<typeof setInterval> | undefined;
   #thread: string | null = null;
   #times = 0;
+  #counted = "";
+  #declined = "";
 
   /** Count down for a failure of the open thread. */
   begin(failure: Failure): void {
@@ -18,7 +20,8 @@ class Retrying {
     const wait = waitFor(failure);
     if (current.id !== this.#thread) this.#times = 0;
     this.#thread = current.id;
-    if (wait === null || this.#times >= MOST) return;
+    this.#counted = `${current.id} ${current.shown.at(-1)?.id} ${failure.kind}`;
+    if (wait === null || this.#times >= MOST || this.#counted === this.#declined) return;
     this.#times += 1;
     const due = performance.now() + wait * 1_000;
     this.left = wait;
@@ -32,7 +35,13 @@ class Retrying {
     if (current.id === this.#thread && !current.running) void current.retry();
   }
 
-  /** Cancel the automatic retry. */
+  /** Cancel the automatic retry for good: also when the failure is shown again. */
+  decline(): void {
+    this.#declined = this.#counted;
+    this.cancel();
+  }
+
+  /** Stop counting, because the failure is no longer shown. */
   cancel(): void {
     clearInterval(this.#timer);
     this.left = null;
@@ -42,6 +51,7 @@ class Retrying {
   forget(): void {
     this.cancel();
     this.#times = 0;
+    this.#declined = "";
   }
 }
 
