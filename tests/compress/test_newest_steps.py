@@ -140,4 +140,5 @@ def test_an_answer_that_is_too_large_to_stay_is_quoted_for_its_reply() -> None:
     sent = "\n".join(message.text for message in kept).split("\n")
     quoted = COUNTER.text("\n".join(line for line in lines if line in sent))
     assert history[-2] not in kept
+    assert COUNTER.messages(kept) <= 2_000
     assert 0.05 * 2_000 <= quoted <= (REPLY_EXCHANGE + 0.05) * 2_000

@@ -133,10 +133,10 @@ def stand(draft: Draft, task: Task, newest: int, *, unread: Set[int] = frozenset
     left = min(newest, room) - last.size(abridged)
     skipped = 0
     units = [unit for unit in _units(draft, steps) if not any(step.start in kept for step in unit)]
-    if units:
+    share = exchange_share(draft)
+    if units and share:
         exchange = sum(draft.slots[position].tokens for step in units[-1] for position in range(step.start, step.stop))
-        if exchange <= room * exchange_share(draft):
-            left = max(left, exchange)
+        left = max(left, exchange) if exchange <= room * share else left
     for unit in reversed(units):
         if left <= 0 or skipped > MOST_SKIPPED:
             break
@@ -168,11 +168,8 @@ def exchange_share(draft: Draft) -> float:
 def last_exchange(draft: Draft) -> frozenset[int]:
     """Return the messages of the history in the last question and its answers before the last message."""
     units = _units(draft, steps_of(draft.messages))
-    return (
-        frozenset(slot.at for step in units[-2] for slot in draft.slots[step.start : step.stop])
-        if len(units) > 1
-        else frozenset()
-    )
+    exchange = units[-2] if len(units) > 1 else ()
+    return frozenset(slot.at for step in exchange for slot in draft.slots[step.start : step.stop])
 
 
 def _with_pictures(draft: Draft, task: Task, steps: Sequence[Step], room: int) -> tuple[set[int], tuple[Abridged, ...]]:

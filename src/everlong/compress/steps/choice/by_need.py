@@ -115,9 +115,7 @@ def _cut(draft: Draft, task: Task, standing: Standing, index: Index, movable_roo
         if not selection.take_of(part.place, part.least, ends=part.unread):
             texts.trim(part)
             room -= part.least
-    if selection.is_talk:  # the answer that the last message replies to, if it is too large to stay a message
-        selection.take_from(last_exchange(draft), min(int(movable_room * exchange_share(draft)), room - SMALLEST_BLOCK))
-    quotes = _Quotes(selection, task, room, movable_room)
+    quotes = _Quotes(selection, draft, task, room, movable_room)
     while True:
         outcome = texts.filled(selection)
         quoted = f"excerpts and names from {len(standing.gone)} messages"
@@ -152,13 +150,16 @@ def _head(draft: Draft) -> int:
 class _Quotes:
     """The quotes and names of the block. Abridged texts share their space."""
 
-    def __init__(self, selection: Selection, task: Task, room: int, movable_room: int) -> None:
+    def __init__(self, selection: Selection, draft: Draft, task: Task, room: int, movable_room: int) -> None:
         self._selection, self._task, self._ledger = selection, task, Ledger("", 0)
         inside = room - task.counter.message(self._spoken("-", "" if selection.is_talk else "-"))
         if room - selection.tokens < SMALLEST_BLOCK:
             return
         names = 0
         if selection.is_talk:
+            # The answer that the last message replies to comes first, if it is too large to stay a message.
+            share = exchange_share(draft)
+            selection.take_from(last_exchange(draft), min(selection.tokens + int(movable_room * share), inside))
             selection.take_answers(min(selection.tokens + int(movable_room * ANSWERS_SHARE), inside))
         else:
             names = min(int(movable_room * LEDGER_SHARE), inside // 3, LONGEST_LEDGER)
